@@ -54,3 +54,78 @@ class TooLarge(LogFormatError):
     what: str
     claimed_bytes: int
     limit_bytes: int
+
+
+# Of the files beside a segment: indexes, snapshots and checkpoints.
+
+
+@dataclass(kw_only=True, eq=False)
+class PartialEntry(LogFormatError):
+    """{what} of {size_bytes} bytes ends in {left_bytes} at byte {position} that are no entry of {entry_bytes}"""
+
+    what: str
+    size_bytes: int
+    entry_bytes: int
+    left_bytes: int
+
+
+@dataclass(kw_only=True, eq=False)
+class EntryOutOfOrder(LogFormatError):
+    """{what}, entry {entry} at byte {position}: {field} {value} does not come after {previous}
+
+    Kafka writes these entries in rising order and searches them by halving, so that a lookup past this one
+    may answer anything. Out of order in all: {count}.
+    """
+
+    what: str
+    entry: int
+    field: str
+    value: int
+    previous: int
+    count: int
+
+
+@dataclass(kw_only=True, eq=False)
+class EntryBeyondLog(LogFormatError):
+    """{what}, entry {entry} at byte {position}: {field} {value} lies outside the log, which ends at {end}
+
+    The index is newer than its segment, or belongs to another. Entries like this in all: {count}.
+    """
+
+    what: str
+    entry: int
+    field: str
+    value: int
+    end: int
+    count: int
+
+
+@dataclass(kw_only=True, eq=False)
+class EntriesErased(LogFormatError):
+    """{what}, entry {entry} at byte {position} is all zero, and yet {count} entries that are not follow it
+
+    Kafka pre-allocates the tail of an index with zeros; zeros before an entry are a page that never reached
+    the disk, or was wiped.
+    """
+
+    what: str
+    entry: int
+    count: int
+
+
+@dataclass(kw_only=True, eq=False)
+class ChecksumMismatch(LogFormatError):
+    """{what} at byte {position} says its CRC-32C is {stored:08x}, but its bytes give {computed:08x}"""
+
+    what: str
+    stored: int
+    computed: int
+
+
+@dataclass(kw_only=True, eq=False)
+class MalformedLine(LogFormatError):
+    """line {line} of {what} {why}"""
+
+    what: str
+    line: int
+    why: str
