@@ -61,7 +61,7 @@ class TooLarge(LogFormatError):
 
 @dataclass(kw_only=True, eq=False)
 class PartialEntry(LogFormatError):
-    """{what} of {size_bytes} bytes ends in {left_bytes} at byte {position} that are no entry of {entry_bytes}"""
+    """{what} of {size_bytes} bytes: the {left_bytes} at byte {position} are no entry of {entry_bytes}"""
 
     what: str
     size_bytes: int
@@ -128,4 +128,12 @@ class MalformedLine(LogFormatError):
 
     what: str
     line: int
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class RecordCountMismatch(LogFormatError):
+    """the batch header says {claimed_count} records, and its bytes hold {why}"""
+
+    claimed_count: int
     why: str
