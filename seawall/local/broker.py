@@ -18,6 +18,7 @@ import signal
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -73,6 +74,7 @@ class LocalCluster:
         self.remote_folder = folder / "remote"
         self._properties = dict(properties or {})
         self._heap_mib = heap_mib
+        self._java_program = str(find_java().path)
         self._classpath = classpath("broker-kip405" if kip405 else "broker")
         self.nodes: Mapping[int, Node] = {
             node_id: self._plan_node(node_id, log_dirs_per_node) for node_id in range(1, nodes + 1)
@@ -96,7 +98,7 @@ class LocalCluster:
         )
 
     def _java(self, options: Sequence[str], main_class: str, *arguments: str) -> list[str]:
-        return [str(find_java()), *options, "-cp", self._classpath, main_class, *arguments]
+        return [self._java_program, *options, "-cp", self._classpath, main_class, *arguments]
 
     @property
     def bootstrap(self) -> str:
@@ -170,14 +172,15 @@ class LocalCluster:
         wanted = frozenset(self.nodes if node_ids is None else node_ids)
         for node_id in sorted(wanted):
             node = self.nodes[node_id]
+            address = node.client_port.address
             node.process.wait_until_ready(
-                lambda number=node.client_port.number: is_listening(number),
-                wanted=f"listening on {node.client_port.address}",
+                partial(is_listening, node.client_port.number),
+                wanted=f"listening on {address}",
                 deadline_s=deadline_s,
             )
             node.process.wait_until_ready(
-                lambda address=node.client_port.address: wanted <= live_broker_ids(address),
-                wanted=f"brokers {sorted(wanted)} known to {node.client_port.address} as alive",
+                partial(_knows_alive, address, wanted),
+                wanted=f"brokers {sorted(wanted)} known to {address} as alive",
                 deadline_s=deadline_s,
             )
 
@@ -221,3 +224,7 @@ class LocalCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _knows_alive(address: str, wanted: frozenset[int]) -> bool:
+    return wanted <= live_broker_ids(address)

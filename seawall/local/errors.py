@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from tiering.errors import StatedError
+from seawall.errors import SeawallError
 
 
 @dataclass(kw_only=True, eq=False)
-class LocalServerError(StatedError):
+class LocalServerError(SeawallError):
     """{name} failed"""
 
-    exit_code: ClassVar[int] = 60
+    exit_code: ClassVar[int] = 14
 
     name: str
 
@@ -25,8 +25,6 @@ class ServerDied(LocalServerError):
     Its log is {log}, and ends:
     {last_lines}
     """
-
-    exit_code: ClassVar[int] = 61
 
     status: int
     log: Path
@@ -41,8 +39,6 @@ class ServerNotReady(LocalServerError):
     {last_lines}
     """
 
-    exit_code: ClassVar[int] = 62
-
     deadline_s: float
     wanted: str
     log: Path
@@ -53,16 +49,12 @@ class ServerNotReady(LocalServerError):
 class ServerNotRunning(LocalServerError):
     """{name} is not running, so it cannot be asked to {act}"""
 
-    exit_code: ClassVar[int] = 63
-
     act: str
 
 
 @dataclass(kw_only=True, eq=False)
 class ConditionNotMet(LocalServerError):
     """{name}: not within {deadline_s} s: {wanted}"""
-
-    exit_code: ClassVar[int] = 64
 
     deadline_s: float
     wanted: str
