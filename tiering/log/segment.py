@@ -1,0 +1,315 @@
+"""A segment file as a whole: its batches one after another, and a scan that says what it holds and what is wrong.
+
+Owns the offset chain inside one file. Refuses to guess: a scan ends at the first defect, and its counts
+are of the batches before it. Memory stays at one window and one batch, whatever the size of the file.
+
+Invariant: a scan without a defect has read every byte of the file, every batch's CRC was right, and offsets
+rose from the segment's base without stepping back. At Depth.RECORDS every record was parsed as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from awscrt import checksums
+
+from tiering.log.batch import (
+    COVERED_AT,
+    HEADER_BYTES,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Record,
+    read_header,
+    read_records,
+)
+from tiering.log.codec import Codec
+from tiering.log.columns import ChainEnd, HeaderBlock, epoch_starts, first_defect, holes, read_block
+from tiering.log.defects import Defect, DefectKind, explain_break, explain_crc
+from tiering.log.errors import Malformed
+from tiering.log.record_checks import check_records
+from tiering.log.windows import ChainBreak, Window, read_windows
+
+BLOCK_BATCHES = 4096  # columns of so many headers cost least a batch; 250 KiB
+OFFSETS_MAX = 2**31  # a segment's indexes hold offsets relative to its base as int32
+HOLES_KEPT_MAX = 100
+
+_SEGMENT_NAME = re.compile(r"^(\d{20})\.log")
+
+
+class Depth(str, Enum):
+    """How far a scan looks."""
+
+    BATCHES = "batches"  # every byte under a CRC, every header
+    RECORDS = "records"  # and every record inside, decompressed
+
+
+class Compaction(str, Enum):
+    """Whether offsets may be missing. Only where they may not is a hole a defect."""
+
+    NEVER = "never"
+    POSSIBLE = "possible"
+
+
+class BatchAt(NamedTuple):
+    """A batch where it stands. `buffer` is valid until the next step; `read` works until then too."""
+
+    header: BatchHeader
+    position: int  # in the file
+    buffer: memoryview  # the whole batch, header included
+
+    def records(self) -> Iterator[Record]:
+        return read_records(self.buffer, self.header)
+
+    def crc_matches(self) -> bool:
+        return checksums.crc32c(self.buffer[COVERED_AT:]) == self.header.crc
+
+
+@dataclass(slots=True, kw_only=True)
+class SegmentScan:
+    """What a scan saw. Half-open offsets; counts are of whole, good batches."""
+
+    base_offset: int
+    size_bytes: int
+    depth: Depth
+    data_end: int  # last record + 1, from the bytes; base_offset when there is none
+    valid_bytes: int = 0  # up to here everything is good
+    batch_count: int = 0
+    record_count: int = 0
+    control_batch_count: int = 0
+    transactional_batch_count: int = 0
+    first_offset: int | None = None
+    max_timestamp_ms: int = NO_TIMESTAMP
+    epochs: list[tuple[int, int]] = field(default_factory=list)  # (epoch, first offset)
+    codecs: dict[str, int] = field(default_factory=dict)  # batches by codec
+    missing_offsets: int = 0
+    holes: list[tuple[int, int]] = field(default_factory=list)  # the first HOLES_KEPT_MAX
+    defect: Defect | None = None
+
+
+def base_offset_of(name: str) -> int:
+    """The base offset that a segment file's name gives; suffixes such as `.deleted` may follow."""
+    match = _SEGMENT_NAME.match(name)
+    if match is None:
+        raise Malformed(position=0, what=f"segment name {name!r}", why="is not 20 digits and .log")
+    return int(match.group(1))
+
+
+def iter_batches(descriptor: int, *, start: int = 0) -> Iterator[BatchAt]:
+    """Each whole batch from byte `start` on. Raises Malformed where the file cannot be followed.
+
+    The CRC is not checked: ask `crc_matches`, or scan.
+    """
+    for step in read_windows(descriptor, start=start):
+        if isinstance(step, ChainBreak):
+            defect = explain_break(descriptor, step.position, step.size_bytes)
+            raise Malformed(position=defect.position, what=defect.kind.value, why=defect.detail)
+        for begin, end in zip(step.bounds, step.bounds[1:], strict=False):
+            batch = step.buffer[begin:end]
+            yield BatchAt(read_header(batch), step.start + begin, batch)
+            batch.release()
+
+
+def scan_segment(
+    path: Path,
+    *,
+    depth: Depth = Depth.BATCHES,
+    compaction: Compaction = Compaction.NEVER,
+    limit_offset: int | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> SegmentScan:
+    """Scan the segment at `path`; the base offset is its name's. See `scan`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return scan(
+            descriptor,
+            base_offset=base_offset_of(path.name),
+            depth=depth,
+            compaction=compaction,
+            limit_offset=limit_offset,
+            on_progress=on_progress,
+        )
+    finally:
+        os.close(descriptor)
+
+
+def scan(
+    descriptor: int,
+    *,
+    base_offset: int,
+    depth: Depth = Depth.BATCHES,
+    compaction: Compaction = Compaction.NEVER,
+    limit_offset: int | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> SegmentScan:
+    """Read the whole file once and say what it holds, up to the first defect.
+
+    `limit_offset` is the next segment's base, where known. `on_progress` is told the bytes of each step.
+    """
+    limit = base_offset + OFFSETS_MAX if limit_offset is None else limit_offset
+    scanner = _Scanner(descriptor, base_offset, limit, depth, compaction)
+    try:
+        for step in read_windows(descriptor):
+            if isinstance(step, ChainBreak):
+                scanner.end_at_break(step)
+                break
+            scanner.add(step)
+            on_progress(step.bounds[-1])
+            if scanner.result.defect is not None:
+                break
+        scanner.flush()
+    except OSError as exc:
+        scanner.flush()
+        scanner.end_unreadable(exc)
+    return scanner.result
+
+
+class _Scanner:
+    """Collects headers and CRCs window by window, and judges them a block at a time."""
+
+    def __init__(
+        self, descriptor: int, base_offset: int, limit_offset: int, depth: Depth, compaction: Compaction
+    ) -> None:
+        self.result = SegmentScan(
+            base_offset=base_offset,
+            size_bytes=os.fstat(descriptor).st_size,
+            depth=depth,
+            data_end=base_offset,
+        )
+        self._descriptor = descriptor
+        self._compaction = compaction
+        self._chain = ChainEnd(next_offset=base_offset, leader_epoch=-1, limit_offset=limit_offset)
+        self._headers: list[bytes] = []
+        self._positions: list[int] = []
+        self._crcs: list[int] = []
+
+    def add(self, window: Window) -> None:
+        view, bounds = window.buffer, window.bounds
+        crc32c = checksums.crc32c
+        covered = [view[a + COVERED_AT : b] for a, b in zip(bounds, bounds[1:], strict=False)]
+        self._crcs += map(crc32c, covered)
+        for piece in covered:
+            piece.release()
+        self._headers.append(b"".join([view[a : a + HEADER_BYTES] for a in bounds[:-1]]))
+        self._positions += [window.start + a for a in bounds[:-1]]
+        if self.result.depth is Depth.RECORDS:
+            self._judge(window)
+        elif len(self._positions) >= BLOCK_BATCHES:
+            self._judge(None)
+
+    def flush(self) -> None:
+        if self._positions and self.result.defect is None:
+            self._judge(None)
+
+    def end_at_break(self, at: ChainBreak) -> None:
+        """The batches before the break are judged first: an earlier defect may have led the chain astray."""
+        self.flush()
+        if self.result.defect is None:
+            self.result.defect = explain_break(self._descriptor, at.position, at.size_bytes)
+
+    def end_unreadable(self, error: OSError) -> None:
+        if self.result.defect is None:
+            self.result.defect = Defect(
+                kind=DefectKind.UNREADABLE,
+                position=self.result.valid_bytes,
+                offset=None,
+                detail=error.strerror or str(error),
+            )
+
+    def _judge(self, window: Window | None) -> None:
+        block = read_block(b"".join(self._headers), self._positions, self._crcs)
+        self._headers, self._positions, self._crcs = [], [], []
+        found = first_defect(block, self._chain)
+        good = len(block) if found is None else found[0]
+        defect = None if found is None else self._describe(block, *found)
+        if window is not None:
+            deep = self._check_records(window, good)
+            if deep is not None:
+                good, defect = deep
+        hole = self._note_holes(block, good)
+        if hole is not None:
+            good, defect = hole
+        self._count(block, good)
+        self.result.defect = defect
+
+    def _describe(self, block: HeaderBlock, index: int, kind: DefectKind) -> Defect:
+        position = int(block.positions[index])
+        if kind is DefectKind.CRC_MISMATCH:
+            return explain_crc(self._descriptor, position, self.result.size_bytes)
+        if kind is DefectKind.UNSUPPORTED_MAGIC:
+            return explain_break(self._descriptor, position, self.result.size_bytes)
+        base, last = int(block.base_offset[index]), int(block.last_offset[index])
+        reached = self._chain.next_offset if index == 0 else int(block.last_offset[index - 1]) + 1
+        epoch_before = self._chain.leader_epoch if index == 0 else int(block.leader_epoch[index - 1])
+        detail = {
+            DefectKind.UNKNOWN_ATTRIBUTES: f"attributes {int(block.attributes[index]):#06x}",
+            DefectKind.RECORD_COUNT: f"the header counts {int(block.record_count[index])} records in a batch "
+            f"of {int(block.size_bytes[index])} bytes",
+            DefectKind.LAST_OFFSET_DELTA: f"the header gives offsets {base} to {last} "
+            f"to {int(block.record_count[index])} records",
+            DefectKind.OFFSET_BACK: f"starts at offset {base}, when {reached} was already reached",
+            DefectKind.OFFSET_BEYOND: f"ends at offset {last}, and the segment ends at "
+            f"{self._chain.limit_offset}",
+            DefectKind.EPOCH_BACK: f"leader epoch {int(block.leader_epoch[index])} after {epoch_before}",
+        }[kind]
+        return Defect(kind=kind, position=position, offset=base, detail=detail)
+
+    def _check_records(self, window: Window, good: int) -> tuple[int, Defect] | None:
+        exact = self._compaction is Compaction.NEVER
+        for index in range(good):
+            begin, end = window.bounds[index], window.bounds[index + 1]
+            with window.buffer[begin:end] as batch:
+                defect = check_records(batch, window.start + begin, offsets_exact=exact)
+            if defect is not None:
+                return index, defect
+        return None
+
+    def _note_holes(self, block: HeaderBlock, good: int) -> tuple[int, Defect] | None:
+        result = self.result
+        for index, start, end in holes(block, self._chain):
+            if index >= good:
+                return None
+            if self._compaction is Compaction.NEVER:
+                return index, Defect(
+                    kind=DefectKind.HOLE,
+                    position=int(block.positions[index]),
+                    offset=start,
+                    detail=f"offsets [{start}, {end}) are not all there, in a log that was never compacted",
+                )
+            count = int(block.record_count[index])
+            inside = start == int(block.base_offset[index])
+            result.missing_offsets += end - start - (count if inside else 0)
+            if len(result.holes) < HOLES_KEPT_MAX:
+                result.holes.append((start, end))
+        return None
+
+    def _count(self, block: HeaderBlock, good: int) -> None:
+        if good == 0:
+            return
+        result = self.result
+        result.batch_count += good
+        result.record_count += int(block.record_count[:good].sum())
+        attributes = block.attributes[:good]
+        result.control_batch_count += int(((attributes & 0x20) != 0).sum())
+        result.transactional_batch_count += int(((attributes & 0x10) != 0).sum())
+        for codec in Codec:
+            batches = int(((attributes & 0x07) == codec).sum())
+            if batches:
+                name = codec.name.lower()
+                result.codecs[name] = result.codecs.get(name, 0) + batches
+        if result.first_offset is None:
+            result.first_offset = int(block.base_offset[0])
+        result.max_timestamp_ms = max(result.max_timestamp_ms, int(block.max_timestamp_ms[:good].max()))
+        result.epochs += [start for start in epoch_starts(block, self._chain) if start[1] <= block.base_offset[good - 1]]
+        result.data_end = int(block.last_offset[good - 1]) + 1
+        result.valid_bytes = int(block.positions[good - 1] + block.size_bytes[good - 1])
+        self._chain = ChainEnd(
+            next_offset=result.data_end,
+            leader_epoch=int(block.leader_epoch[good - 1]),
+            limit_offset=self._chain.limit_offset,
+        )
