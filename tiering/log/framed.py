@@ -79,7 +79,7 @@ def read_frame(buffer: Buffer) -> Frame:
 
 
 def read_framed(
-    buffer: Buffer, tables: Mapping[int, type[Any]], *, withheld: frozenset[int] = frozenset()
+    buffer: Buffer, tables: Mapping[int, type[FramedMessage]], *, withheld: frozenset[int] = frozenset()
 ) -> Any | SkippedRecord:
     """The message in a frame, by its api key; `withheld` keys are known and not read."""
     frame = read_frame(buffer)

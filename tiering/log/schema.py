@@ -16,6 +16,7 @@ the least size of its items. An unknown tag is passed over, as KIP-482 has it.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from functools import lru_cache
 from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
@@ -24,6 +25,7 @@ from tiering.log.errors import EndOfBuffer, Malformed
 from tiering.log.wire import Buffer, Reader, Uuid
 
 M = TypeVar("M")
+E = TypeVar("E", bound=IntEnum)
 
 
 # What a table is written in.
@@ -93,6 +95,19 @@ Uuids: TypeAlias = Annotated[tuple[Uuid, ...], ArrayOf(UUID)]
 NullableUuids: TypeAlias = Annotated[tuple[Uuid, ...] | None, ArrayOf(UUID, nullable=True)]
 
 
+def enum_reader(values: type[E]) -> Reader[E]:
+    """A reader of an int8 that can only be one of these values."""
+    known = {int(value): value for value in values}
+
+    def read(buffer: Buffer, position: int) -> tuple[E, int]:
+        number, end = wire.read_int8(buffer, position)
+        if number not in known:
+            raise Malformed(position=position, what=values.__name__, why=f"has no value {number}")
+        return known[number], end
+
+    return read
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableField:
     """One row of a message's table."""
@@ -144,7 +159,7 @@ def _least_bytes(wire_type: WireType, version: int) -> int:
 
 
 @lru_cache(maxsize=512)  # messages times their versions
-def reader_of(message: type[M], version: int) -> Reader[M]:
+def reader_of(message: type, version: int) -> Reader[Any]:
     """A reader of one version of a message, made once from its table."""
     rows = [row for row in table_of(message) if row.since <= version]
     plain = [(row.name, _type_reader(row.type, version)) for row in rows if row.tag is None]
@@ -154,11 +169,11 @@ def reader_of(message: type[M], version: int) -> Reader[M]:
         if row.tag is not None
     }
 
-    def read(buffer: Buffer, position: int) -> tuple[M, int]:
+    def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         values: dict[str, Any] = {}
         name = "tagged fields"
         try:
-            for name, read_field in plain:  # noqa: B007 - the name is for the error below
+            for name, read_field in plain:
                 values[name], position = read_field(buffer, position)
             name = "tagged fields"
             tags, position = wire.read_tagged_fields(buffer, position)
@@ -182,7 +197,8 @@ def reader_of(message: type[M], version: int) -> Reader[M]:
 
 def read_message(message: type[M], version: int, buffer: Buffer, position: int = 0) -> M:
     """The message that fills the buffer from `position` on, to its last byte."""
-    value, end = reader_of(message, version)(buffer, position)
+    read: Reader[M] = reader_of(message, version)  # type: ignore[arg-type] # a class can be hashed
+    value, end = read(buffer, position)
     if end != len(buffer):
         raise Malformed(position=end, what=message.__name__, why=f"has {len(buffer) - end} bytes behind it")
     return value

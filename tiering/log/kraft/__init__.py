@@ -1,0 +1,1 @@
+"""KRaft's metadata log as values: its records, its control records, its snapshots."""
