@@ -1,0 +1,151 @@
+"""The settings as values: each with its default and what is allowed. Making one reads nothing.
+
+Validators say what is allowed, in words that fit after "must be"; `load` adds the key, where it stands and
+the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+ENV_PREFIX = "SEAWALL_"
+ENV_DELIMITER = "__"
+
+_BROKER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PREFIX = re.compile(r"[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*")
+# librdkafka's own names: what carries a password, a token or a private key, whole or in part.
+_SECRET = re.compile(r"password|secret|private|\bkey\.pem|oauthbearer\.config|token(?!\.endpoint)|assertion")
+
+
+def is_secret(librdkafka_property: str) -> bool:
+    return _SECRET.search(librdkafka_property) is not None
+
+
+def _broker_list(text: str) -> str:
+    brokers = [part.strip() for part in text.split(",")]
+    for broker in brokers:
+        parts = _BROKER.fullmatch(broker)
+        if parts is None or not 0 < int(parts[2]) <= 65535:
+            raise ValueError("host:port, or several of them with commas between")
+    return ",".join(brokers)
+
+
+def _bucket_name(text: str) -> str:
+    if _BUCKET.fullmatch(text) is None:
+        raise ValueError("the name of a bucket, 3 to 63 of a-z 0-9 . - (no s3://, no path)")
+    return text
+
+
+def _key_prefix(text: str) -> str:
+    if _PREFIX.fullmatch(text) is None:
+        raise ValueError(
+            "words of A-Z a-z 0-9 ! _ . * ' ( ) - with single slashes between, none at either end"
+        )
+    return text
+
+
+def _endpoint(text: str) -> str:
+    allowed = (
+        "http:// or https://, a host, and perhaps a port (credentials are boto3's own chain, not part of it)"
+    )
+    try:
+        url = urlsplit(text)
+        _ = url.port  # raises if it is not a number in range
+    except ValueError:
+        raise ValueError(allowed) from None
+    extras = url.path.strip("/") or url.query or url.fragment or "@" in url.netloc
+    if url.scheme not in ("http", "https") or not url.hostname or extras:
+        raise ValueError(allowed)
+    return text.rstrip("/")
+
+
+def _region(text: str) -> str:
+    if re.fullmatch(r"[a-z0-9-]{2,40}", text) is None:
+        raise ValueError("the name of a region, such as eu-central-1")
+    return text
+
+
+def _properties(table: Any) -> Any:
+    """Every librdkafka property as the text that librdkafka takes, those that carry a secret hidden."""
+    if not isinstance(table, Mapping):
+        return table
+    return {name: _property(name, value) for name, value in table.items()}
+
+
+def _property(name: str, value: Any) -> Any:
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, (int, float)):
+        text = str(value)
+    else:
+        text = value
+    return SecretStr(text) if isinstance(text, str) and is_secret(name) else text
+
+
+def _frozen(table: Mapping[str, str | SecretStr]) -> Mapping[str, str | SecretStr]:
+    return MappingProxyType(dict(table))
+
+
+Properties = Annotated[Mapping[str, str | SecretStr], BeforeValidator(_properties), AfterValidator(_frozen)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class KafkaSettings(_Table):
+    """[kafka]: how to reach the cluster."""
+
+    bootstrap: Annotated[str, AfterValidator(_broker_list)] | None = None
+    client: Properties = Field(default_factory=lambda: MappingProxyType({}))
+
+    def librdkafka(self) -> dict[str, str]:
+        """The configuration of a client, secrets and all: to be handed to librdkafka, never printed."""
+        revealed = {
+            name: value.get_secret_value() if isinstance(value, SecretStr) else value
+            for name, value in self.client.items()
+        }
+        return revealed | ({"bootstrap.servers": self.bootstrap} if self.bootstrap else {})
+
+
+class S3Settings(_Table):
+    """[s3]: where segments go. Credentials are not here: boto3's own chain finds them."""
+
+    bucket: Annotated[str, AfterValidator(_bucket_name)] | None = None
+    prefix: Annotated[str, AfterValidator(_key_prefix)] = "seawall"
+    endpoint_url: Annotated[str, AfterValidator(_endpoint)] | None = None
+    region: Annotated[str, AfterValidator(_region)] | None = None
+
+
+class Settings(BaseSettings):
+    """All settings. `load` reads them from their sources; called as a class, it reads only its arguments."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter=ENV_DELIMITER,
+    )
+
+    kafka: KafkaSettings = Field(default_factory=KafkaSettings)
+    s3: S3Settings = Field(default_factory=S3Settings)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # The default would read os.environ behind the back of whoever makes a value of this class.
+        return (init_settings,)
