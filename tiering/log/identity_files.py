@@ -77,7 +77,7 @@ def read_meta_properties(buffer: Buffer) -> MetaProperties:
     cluster = entries.get("cluster.id")
     for key, value in ((node_key, node_id), ("cluster.id", cluster)):
         if version and value is None:
-            raise end.refuse(META_PROPERTIES, f"should have come after one for {key}")
+            raise end.refuse(META_PROPERTIES, f"should give {key}, as no line does")
     directory = entries.get("directory.id")
     directory_id = parse_uuid(directory[1]) if directory else None
     if directory and directory_id is None:
@@ -89,9 +89,7 @@ def read_meta_properties(buffer: Buffer) -> MetaProperties:
         cluster_id=cluster[1] if cluster else None,
         node_id=node_id,
         directory_id=directory_id,
-        unrecognised=MappingProxyType(
-            {key: value for key, (_, value) in entries.items() if key not in known}
-        ),
+        unrecognised=MappingProxyType(others),
     )
 
 
