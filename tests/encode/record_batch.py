@@ -70,7 +70,9 @@ def compress(codec: str, plain: bytes) -> bytes:
     if codec == "zstd":
         return bytes(cramjam.zstd.compress(plain, 3))
     blocks = [bytes(cramjam.snappy.compress_raw(plain[i : i + 32768])) for i in range(0, len(plain), 32768)]
-    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+    return (
+        b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+    )
 
 
 def encode_batch(
@@ -94,7 +96,9 @@ def encode_batch(
     """One batch. Every field that is left out is made true; every field that is given is written as given."""
     listed = list(records)
     base = base_offset if base_offset is not None else listed[0].offset
-    first_ms = base_timestamp_ms if base_timestamp_ms is not None else (listed[0].timestamp_ms if listed else -1)
+    first_ms = (
+        base_timestamp_ms if base_timestamp_ms is not None else (listed[0].timestamp_ms if listed else -1)
+    )
     if max_timestamp_ms is None:
         max_timestamp_ms = max((r.timestamp_ms for r in listed), default=first_ms)
     if last_offset_delta is None:
@@ -118,7 +122,15 @@ def encode_batch(
     return struct.pack(">qiibI", base, 9 + len(covered), leader_epoch, magic, crc) + covered
 
 
-def encode_control_batch(offset: int, *, commit: bool, producer_id: int, timestamp_ms: int, coordinator_epoch: int = 0, leader_epoch: int = 0) -> bytes:
+def encode_control_batch(
+    offset: int,
+    *,
+    commit: bool,
+    producer_id: int,
+    timestamp_ms: int,
+    coordinator_epoch: int = 0,
+    leader_epoch: int = 0,
+) -> bytes:
     """The batch of one record that ends a transaction."""
     marker = PlainRecord(
         offset=offset,
@@ -126,4 +138,6 @@ def encode_control_batch(offset: int, *, commit: bool, producer_id: int, timesta
         key=struct.pack(">hh", 0, 1 if commit else 0),
         value=struct.pack(">hi", 0, coordinator_epoch),
     )
-    return encode_batch([marker], attributes=0x30, producer_id=producer_id, producer_epoch=0, leader_epoch=leader_epoch)
+    return encode_batch(
+        [marker], attributes=0x30, producer_id=producer_id, producer_epoch=0, leader_epoch=leader_epoch
+    )

@@ -1,7 +1,7 @@
 """Record batches, format v2: the header, the CRC, the records and the control records inside.
 
 Owns what one batch's bytes mean. Knows nothing of files (`segment`), of the batches around it, or of
-whether its fields tell the truth about each other (`checks`).
+whether its fields tell the truth about each other (`record_checks`).
 
     batch                                     record (all integers zigzag varints)
     at  0  base_offset          int64         length        bytes that follow
@@ -31,15 +31,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from mmap import mmap
-from typing import NamedTuple, TypeAlias
-
-from awscrt import checksums
+from typing import NamedTuple
 
 from tiering.log.codec import DECOMPRESSED_BYTES_MAX, Codec, decompress
+from tiering.log.crc import crc32c
 from tiering.log.errors import EndOfBuffer, Malformed, RecordCountMismatch, UnsupportedVersion
-
-Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
+from tiering.log.wire import Buffer
 
 HEADER_BYTES = 61
 LENGTH_AT = 8
@@ -210,7 +207,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def crc_of(buffer: Buffer, position: int, size_bytes: int) -> int:
     """The CRC-32C of the covered bytes of the batch at `position`."""
     with memoryview(buffer) as view:
-        return checksums.crc32c(view[position + COVERED_AT : position + size_bytes])
+        return crc32c(view[position + COVERED_AT : position + size_bytes])
 
 
 def read_records(

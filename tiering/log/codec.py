@@ -113,4 +113,6 @@ def _snappy_claim(block: memoryview, position: int) -> int:
 
 
 def _short_snappy(position: int, wanted_bytes: int, left_bytes: int) -> EndOfBuffer:
-    return EndOfBuffer(position=position, what="snappy block", wanted_bytes=wanted_bytes, left_bytes=left_bytes)
+    return EndOfBuffer(
+        position=position, what="snappy block", wanted_bytes=wanted_bytes, left_bytes=left_bytes
+    )

@@ -28,7 +28,7 @@ from tiering.log.batch import (
     crc_of,
     read_header,
 )
-from tiering.log.errors import LogFormatError
+from tiering.outcome import Problem
 
 # How far past a defect the next whole batch is looked for: four batches of the broker's default limit.
 RESYNC_BYTES = 4 * 1024 * 1024
@@ -62,6 +62,9 @@ class Defect:
     position: int
     offset: int | None  # base offset of the batch, or start of the hole; None where no header can be read
     detail: str
+
+    def as_problem(self) -> Problem:
+        return Problem(kind=self.kind.value, detail=self.detail, position=self.position, offset=self.offset)
 
 
 def explain_break(descriptor: int, position: int, size_bytes: int) -> Defect:
@@ -150,7 +153,7 @@ def find_next_batch(head: bytes) -> int | None:
     return None
 
 
-def _int32_at(view: np.ndarray, positions: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _int32_at(view: np.ndarray, positions: np.ndarray) -> np.ndarray:
     four = view[positions[:, None] + np.arange(4)].astype(np.int64)
     unsigned = (four[:, 0] << 24) | (four[:, 1] << 16) | (four[:, 2] << 8) | four[:, 3]
     return unsigned - ((unsigned >> 31) << 32)
@@ -162,8 +165,3 @@ def _signed(byte: int) -> int:
 
 def _read(descriptor: int, position: int, size_bytes: int) -> bytes:
     return os.pread(descriptor, size_bytes, position)
-
-
-def from_error(error: LogFormatError, position: int, offset: int) -> Defect:
-    """A record-level error as a defect of the batch it stands in."""
-    return Defect(kind=DefectKind.BAD_RECORD, position=position, offset=offset, detail=str(error))

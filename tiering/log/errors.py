@@ -6,6 +6,7 @@ reader was given; callers that know the file add its name.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,11 @@ class LogFormatError(StatedError):
     exit_code: ClassVar[int] = 20
 
     position: int
+
+    @classmethod
+    def kind(cls) -> str:
+        """The class's name as reports spell it: `entry_out_of_order`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 @dataclass(kw_only=True, eq=False)
@@ -136,4 +142,14 @@ class RecordCountMismatch(LogFormatError):
     """the batch header says {claimed_count} records, and its bytes hold {why}"""
 
     claimed_count: int
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class IndexTargetWrong(LogFormatError):
+    """offset index, entry {entry} at byte {position} leads offset {offset} to byte {target}, and {why}"""
+
+    entry: int
+    offset: int
+    target: int
     why: str

@@ -24,9 +24,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from awscrt import checksums
-
 from tiering.log import wire
+from tiering.log.crc import crc32c
 from tiering.log.errors import ChecksumMismatch, EndOfBuffer, Malformed, UnsupportedVersion
 from tiering.log.wire import Buffer
 
@@ -59,7 +58,7 @@ def read_producer_snapshot(buffer: Buffer) -> tuple[ProducerState, ...]:
     stored, position = wire.read_uint32(buffer, position)
     count, position = wire.read_int32(buffer, position)
     with memoryview(buffer) as view, view[COVERED_AT:] as covered:
-        computed = checksums.crc32c(covered)
+        computed = crc32c(covered)
     if computed != stored:
         raise ChecksumMismatch(position=2, what=PRODUCER_SNAPSHOT, stored=stored, computed=computed)
     if count < 0:

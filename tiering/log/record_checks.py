@@ -40,7 +40,7 @@ def check_records(batch: memoryview, position: int, *, offsets_exact: bool) -> D
             DefectKind.LAST_OFFSET_DELTA,
             header,
             position,
-            f"the header says that the last offset is {header.last_offset}, the last record has {last_offset}",
+            f"the header says the last offset is {header.last_offset}, the last record has {last_offset}",
         )
     if offsets_exact and gap_at is not None:
         return _defect(DefectKind.HOLE, header, position, f"offset {gap_at} is missing inside the batch")

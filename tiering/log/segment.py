@@ -1,4 +1,4 @@
-"""A segment file as a whole: its batches one after another, and a scan that says what it holds and what is wrong.
+"""A segment file as a whole: its batches in order, and a scan that says what it holds and what is wrong.
 
 Owns the offset chain inside one file. Refuses to guess: a scan ends at the first defect, and its counts
 are of the batches before it. Memory stays at one window and one batch, whatever the size of the file.
@@ -14,15 +14,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from awscrt import checksums
-
 from tiering.log.batch import (
+    CODEC_MASK,
+    CONTROL,
     COVERED_AT,
     HEADER_BYTES,
     NO_TIMESTAMP,
+    TRANSACTIONAL,
     BatchHeader,
     Record,
     read_header,
@@ -30,6 +32,7 @@ from tiering.log.batch import (
 )
 from tiering.log.codec import Codec
 from tiering.log.columns import ChainEnd, HeaderBlock, epoch_starts, first_defect, holes, read_block
+from tiering.log.crc import crc32c
 from tiering.log.defects import Defect, DefectKind, explain_break, explain_crc
 from tiering.log.errors import Malformed
 from tiering.log.record_checks import check_records
@@ -67,7 +70,7 @@ class BatchAt(NamedTuple):
         return read_records(self.buffer, self.header)
 
     def crc_matches(self) -> bool:
-        return checksums.crc32c(self.buffer[COVERED_AT:]) == self.header.crc
+        return crc32c(self.buffer[COVERED_AT:]) == self.header.crc
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +112,7 @@ def iter_batches(descriptor: int, *, start: int = 0) -> Iterator[BatchAt]:
         if isinstance(step, ChainBreak):
             defect = explain_break(descriptor, step.position, step.size_bytes)
             raise Malformed(position=defect.position, what=defect.kind.value, why=defect.detail)
-        for begin, end in zip(step.bounds, step.bounds[1:], strict=False):
+        for begin, end in pairwise(step.bounds):
             batch = step.buffer[begin:end]
             yield BatchAt(read_header(batch), step.start + begin, batch)
             batch.release()
@@ -190,8 +193,7 @@ class _Scanner:
 
     def add(self, window: Window) -> None:
         view, bounds = window.buffer, window.bounds
-        crc32c = checksums.crc32c
-        covered = [view[a + COVERED_AT : b] for a, b in zip(bounds, bounds[1:], strict=False)]
+        covered = [view[a + COVERED_AT : b] for a, b in pairwise(bounds)]
         self._crcs += map(crc32c, covered)
         for piece in covered:
             piece.release()
@@ -295,17 +297,18 @@ class _Scanner:
         result.batch_count += good
         result.record_count += int(block.record_count[:good].sum())
         attributes = block.attributes[:good]
-        result.control_batch_count += int(((attributes & 0x20) != 0).sum())
-        result.transactional_batch_count += int(((attributes & 0x10) != 0).sum())
+        result.control_batch_count += int(((attributes & CONTROL) != 0).sum())
+        result.transactional_batch_count += int(((attributes & TRANSACTIONAL) != 0).sum())
         for codec in Codec:
-            batches = int(((attributes & 0x07) == codec).sum())
+            batches = int(((attributes & CODEC_MASK) == codec).sum())
             if batches:
                 name = codec.name.lower()
                 result.codecs[name] = result.codecs.get(name, 0) + batches
         if result.first_offset is None:
             result.first_offset = int(block.base_offset[0])
         result.max_timestamp_ms = max(result.max_timestamp_ms, int(block.max_timestamp_ms[:good].max()))
-        result.epochs += [start for start in epoch_starts(block, self._chain) if start[1] <= block.base_offset[good - 1]]
+        last_base = int(block.base_offset[good - 1])
+        result.epochs += [found for found in epoch_starts(block, self._chain) if found[1] <= last_base]
         result.data_end = int(block.last_offset[good - 1]) + 1
         result.valid_bytes = int(block.positions[good - 1] + block.size_bytes[good - 1])
         self._chain = ChainEnd(

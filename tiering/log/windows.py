@@ -54,7 +54,7 @@ def read_windows(
     breaks the chain where its bytes end.
     """
     size_bytes = os.fstat(descriptor).st_size
-    buffer = bytearray(min(window_bytes, max(size_bytes - start, 1)))
+    buffer = bytearray(min(max(window_bytes, HEADER_BYTES), max(size_bytes - start, 1)))
     position = start
     while position < size_bytes:
         filled_bytes = _fill(descriptor, buffer, position, size_bytes)

@@ -1,0 +1,96 @@
+"""Windows: a file is cut on batch boundaries, whatever the size of the window, and never over-read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.encode.segment import batches
+from tiering.log.windows import ChainBreak, Window, read_windows
+
+
+@contextmanager
+def opened(content: bytes) -> Iterator[int]:
+    """An anonymous file with that content."""
+    descriptor = os.memfd_create("segment")
+    try:
+        os.write(descriptor, content)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@given(
+    records_each=st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=20),
+    window_bytes=st.integers(min_value=1, max_value=3000),
+)
+def test_windows_cover_the_file_batch_by_batch(records_each: list[int], window_bytes: int) -> None:
+    """Windows of any size, also smaller than a batch, give every batch once, whole and in order."""
+    expected = [batches(i * 100, count=1, records_each=n)[0] for i, n in enumerate(records_each)]
+
+    seen, position = [], 0
+    with opened(b"".join(expected)) as descriptor:
+        for window in read_windows(descriptor, window_bytes=window_bytes):
+            assert isinstance(window, Window)
+            assert window.start == position
+            seen += [
+                bytes(window.buffer[a:b]) for a, b in zip(window.bounds, window.bounds[1:], strict=False)
+            ]
+            position += window.bounds[-1]
+
+    assert seen == expected
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 30, 60, 61, 80])
+def test_a_torn_tail_breaks_the_chain_where_it_begins(cut_bytes: int) -> None:
+    """The break names the byte at which the incomplete batch starts, after all whole batches."""
+    whole = b"".join(batches(0, count=3))
+    torn = whole + batches(9, count=1)[0][:cut_bytes]
+
+    with opened(torn) as descriptor:
+        steps = list(read_windows(descriptor))
+
+    assert isinstance(steps[0], Window)
+    assert len(steps[0]) == 3
+    assert steps[1] == ChainBreak(position=len(whole), size_bytes=len(torn))
+
+
+def test_an_empty_file_gives_nothing() -> None:
+    """No bytes are no window, and no break either."""
+    with opened(b"") as descriptor:
+        assert list(read_windows(descriptor)) == []
+
+
+def test_reading_starts_where_it_is_told() -> None:
+    """A start in the middle, on a boundary, gives the rest of the file."""
+    content = batches(0, count=3)
+
+    with opened(b"".join(content)) as descriptor:
+        [window] = read_windows(descriptor, start=len(content[0]))
+
+    assert isinstance(window, Window)
+    assert window.start == len(content[0])
+    assert len(window) == 2
+
+
+def test_a_file_that_shrinks_meanwhile_breaks_the_chain(tmp_path: Path) -> None:
+    """A broker may truncate a segment while it is read: that is a break, not a crash and not zeros."""
+    path = tmp_path / "shrinking"
+    content = batches(0, count=50, records_each=5)
+    path.write_bytes(b"".join(content))
+    descriptor = os.open(path, os.O_RDONLY)
+
+    reader = read_windows(descriptor, window_bytes=2000)
+    first = next(reader)
+    assert isinstance(first, Window)
+    os.truncate(path, first.bounds[-1] + 10)
+    rest = list(reader)
+
+    os.close(descriptor)
+    assert rest == [ChainBreak(position=first.bounds[-1], size_bytes=len(b"".join(content)))]
