@@ -229,6 +229,11 @@ def read_log_directory(path: Path) -> LogDirectory:
     return LogDirectory(path=path, partitions=tuple(partitions), unknown=tuple(unknown))
 
 
+def is_log_dir_file(path: Path) -> bool:
+    """Whether it is one of the files that stand in a log dir itself."""
+    return path.name in LOG_DIR_FILES
+
+
 def is_log_directory(path: Path) -> bool:
     """Whether this is a broker's log dir: it says whose it is, or it holds partitions."""
     if (path / "meta.properties").is_file():

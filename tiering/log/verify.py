@@ -31,12 +31,15 @@ from tiering.log.directory import (
     LogFile,
     PartitionDirectory,
     Segment,
+    classify,
+    is_log_dir_file,
+    partition_name,
     read_log_directory,
     read_partition_directory,
 )
 from tiering.log.errors import LogFormatError
 from tiering.log.identity_files import META_PROPERTIES
-from tiering.log.segment import Compaction, Depth, SegmentScan, scan_segment
+from tiering.log.segment import Compaction, Depth, SegmentScan, base_offset_of, scan_segment
 from tiering.log.side_files import check_log_dir_file, check_side_file
 from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Skipped, Verified
 
@@ -73,6 +76,27 @@ def verify_log_directory(path: Path, request: Request, on_progress: Progress) ->
         yield from verify_partition(partition, request, on_progress)
     for entry in listing.unknown:
         yield _skipped(entry, "not a name that Kafka gives in a log dir")
+
+
+def verify_file(path: Path, request: Request, on_progress: Progress) -> Checked:
+    """One file on its own, or one segment with its neighbours' names where it stands in its directory."""
+    if is_log_dir_file(path):
+        return _checked(path, FileKind.LOG_DIR_FILE, check_log_dir_file(path))
+    file = classify(path)
+    if file.kind is not FileKind.SEGMENT:
+        return _checked(path, file.kind, _check(file, None, request.depth))
+    if partition_name(path.resolve().parent.name) is not None:
+        directory = read_partition_directory(path.resolve().parent)
+        for segment in directory.segments:
+            if segment.path.name == path.name:
+                compaction = request.compaction or infer_compaction(directory)
+                return verify_segment(segment, request.depth, compaction, on_progress)
+    alone = Segment(
+        path=path, base_offset=base_offset_of(path.name), end_offset=None, size_bytes=path.stat().st_size
+    )
+    return verify_segment(
+        alone, request.depth, request.compaction or Compaction.NEVER, on_progress, may_grow=False
+    )
 
 
 def verify_partition(path: Path, request: Request, on_progress: Progress) -> Iterator[Checked]:
@@ -113,9 +137,14 @@ def infer_compaction(directory: PartitionDirectory) -> Compaction:
 
 
 def verify_segment(
-    segment: Segment, depth: Depth, compaction: Compaction, on_progress: Progress = lambda _: None
+    segment: Segment,
+    depth: Depth,
+    compaction: Compaction,
+    on_progress: Progress = lambda _: None,
+    *,
+    may_grow: bool = True,
 ) -> Checked:
-    """One segment, up to where the next one begins."""
+    """One segment, up to where the next one begins. `may_grow`: it lies where a broker may be writing it."""
 
     def checked(outcome: Outcome, scan: SegmentScan | None) -> Checked:
         return Checked(
@@ -139,12 +168,13 @@ def verify_segment(
         return checked(Skipped("deleted while it was looked for"), None)
     except OSError as exc:
         return checked(Failed((Problem(kind=DefectKind.UNREADABLE.value, detail=str(exc)),)), None)
-    return checked(_judge(segment, scan, compaction), scan)
+    is_written = may_grow and not segment.is_closed
+    return checked(_judge(segment, scan, compaction, is_written=is_written), scan)
 
 
-def _judge(segment: Segment, scan: SegmentScan, compaction: Compaction) -> Outcome:
+def _judge(segment: Segment, scan: SegmentScan, compaction: Compaction, *, is_written: bool) -> Outcome:
     if scan.defect is not None:
-        if scan.defect.kind is DefectKind.TORN_TAIL and not segment.is_closed:
+        if scan.defect.kind is DefectKind.TORN_TAIL and is_written:
             return Inconclusive(
                 f"the active segment ends inside a batch at byte {scan.defect.position}: "
                 f"{scan.defect.detail}; its broker is writing it, or crashed and cuts it at its next start"
