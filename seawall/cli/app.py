@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from seawall.cli import doctor, settings
-from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED
+from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED, SYSTEM
 from seawall.cli.options import Invocation
 from tiering.errors import StatedError
 
@@ -96,8 +96,11 @@ def _status() -> int:
     except StatedError as error:
         typer.echo(f"seawall: {error}", err=True)
         return error.exit_code
-    except _PipeClosed:
+    except (_PipeClosed, BrokenPipeError):
         raise
+    except OSError as refused:
+        typer.echo(f"seawall: the operating system refused: {refused}", err=True)
+        return SYSTEM
     except Exception as error:  # noqa: BLE001 the edge of the program: see the module's docstring
         traceback.print_exc()
         typer.echo(

@@ -8,5 +8,6 @@ USAGE = 2  # typer's own for a wrong command line
 PARTIAL = 3  # some of what was asked was done, and all of that was clean
 INDETERMINATE = 4  # it could not be told
 DEFECT = 70  # EX_SOFTWARE of sysexits.h: Seawall itself is wrong
+SYSTEM = 74  # EX_IOERR: the operating system refused something (disk full, no permission)
 INTERRUPTED = 130  # 128 + SIGINT, as typer does
 PIPE_CLOSED = 141  # 128 + SIGPIPE, as a shell would see it
