@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from seawall.cli import doctor, settings
+from seawall.cli import doctor, log, settings
 from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED, SYSTEM
 from seawall.cli.options import Invocation
 from tiering.errors import StatedError
@@ -47,6 +47,7 @@ app = typer.Typer(
     epilog="Settings: flags, then SEAWALL_* variables, then seawall.toml. Exit codes: docs/EXIT_CODES.md.",
 )
 app.command()(doctor.doctor)
+app.add_typer(log.app)
 app.command()(settings.settings)
 
 

@@ -1,0 +1,23 @@
+"""`python -m bench [NAME ...]`: run all benchmarks, or those named."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import bench
+
+NOT_BENCHMARKS = {"__main__", "harness", "segments", "kafka_tools"}
+
+
+def main(names: list[str]) -> None:
+    known = sorted({m.name for m in pkgutil.iter_modules(bench.__path__)} - NOT_BENCHMARKS)
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        sys.exit(f"bench: no benchmark {', '.join(unknown)}; there are: {', '.join(known)}")
+    for name in names or known:
+        importlib.import_module(f"bench.{name}").main()
+
+
+main(sys.argv[1:])
