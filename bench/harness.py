@@ -1,10 +1,12 @@
 """Runs a comparison in alternating rounds and prints it as one JSON line.
 
-    {"bench": ..., "peer": ..., "ours": ..., "theirs": ..., "unit": ..., "ratio": ..., "runs": ..., "spread": ...}
+    bench, peer     what was measured, against whom
+    ours, theirs    the medians, in `unit`; lower is better
+    ratio           the median of the rounds' ratios, above 1 where we are better
+    runs            every round, as [ours, theirs]
+    spread          the smallest and the largest ratio among them
 
-`ours` and `theirs` are medians; `ratio` is the median of the rounds' ratios, above 1 where we are better;
-`runs` keeps every round as [ours, theirs], and `spread` is the smallest and the largest ratio among them.
-Rounds alternate so that what else the machine does falls on both. Nothing here passes or fails: see CONTRIBUTING.
+Rounds alternate, so that what else the machine does falls on both. Nothing here passes or fails.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -68,7 +69,7 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def run(command: Sequence[str | Path], *, environ: dict[str, str] | None = None) -> Ran:
+def run(command: Sequence[object]) -> Ran:
     """Run a command with its output thrown away; its failure is ours."""
     began = time.perf_counter()
     child = subprocess.Popen(
@@ -76,7 +77,8 @@ def run(command: Sequence[str | Path], *, environ: dict[str, str] | None = None)
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env={**os.environ, **(environ or {})},
+        # As a user's machine has it: Python keeps what it compiled.
+        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
     )
     assert child.stderr is not None
     complaint = child.stderr.read()

@@ -37,9 +37,7 @@ def _write(path: Path, codec: str) -> None:
     with path.open("wb") as file:
         while plain_bytes < PLAIN_BYTES:
             records = [
-                PlainRecord(
-                    offset=o, timestamp_ms=T0_MS + o, key=b"%08d" % o, value=chance.choice(values)
-                )
+                PlainRecord(offset=o, timestamp_ms=T0_MS + o, key=b"%08d" % o, value=chance.choice(values))
                 for o in range(offset, offset + RECORDS_EACH)
             ]
             file.write(encode_batch(records, codec=codec))
