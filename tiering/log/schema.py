@@ -118,9 +118,13 @@ class TableField:
     tag: int | None
 
 
-@lru_cache(maxsize=128)  # more than there are messages
 def table_of(message: type) -> tuple[TableField, ...]:
     """The table that a message class states."""
+    return _table_of(message)
+
+
+@lru_cache(maxsize=128)  # more than there are messages
+def _table_of(message: type) -> tuple[TableField, ...]:
     hints = get_type_hints(message, include_extras=True)
     rows = []
     for each in fields(message):
@@ -158,9 +162,14 @@ def _least_bytes(wire_type: WireType, version: int) -> int:
     return 1 + sum(_least_bytes(row.type, version) for row in plain)
 
 
-@lru_cache(maxsize=512)  # messages times their versions
-def reader_of(message: type, version: int) -> Reader[Any]:
+def reader_of(message: type[M], version: int) -> Reader[M]:
     """A reader of one version of a message, made once from its table."""
+    untyped: type = message
+    return _reader_of(untyped, version)
+
+
+@lru_cache(maxsize=512)  # messages times their versions
+def _reader_of(message: type, version: int) -> Reader[Any]:
     rows = [row for row in table_of(message) if row.since <= version]
     plain = [(row.name, _type_reader(row.type, version)) for row in rows if row.tag is None]
     tagged = {
@@ -197,8 +206,7 @@ def reader_of(message: type, version: int) -> Reader[Any]:
 
 def read_message(message: type[M], version: int, buffer: Buffer, position: int = 0) -> M:
     """The message that fills the buffer from `position` on, to its last byte."""
-    read: Reader[M] = reader_of(message, version)  # type: ignore[arg-type] # a class can be hashed
-    value, end = read(buffer, position)
+    value, end = reader_of(message, version)(buffer, position)
     if end != len(buffer):
         raise Malformed(position=end, what=message.__name__, why=f"has {len(buffer) - end} bytes behind it")
     return value
