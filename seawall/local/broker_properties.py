@@ -19,19 +19,24 @@ RLMM_PREFIX = "rlmm.config."
 def node_properties(
     *,
     node_id: int,
-    listen: str,
-    controller_listen: str,
+    listen: str | None,
+    controller_listen: str | None,
     voters: Mapping[int, str],
     log_dirs: Sequence[Path],
+    brokers: int,
 ) -> dict[str, str]:
-    """A combined broker and controller; `voters` maps every node id to its controller's host:port."""
-    copies = str(min(3, len(voters)))
-    return {
-        "process.roles": "broker,controller",
+    """A broker if it has an address for clients, a controller if it has one for controllers, or both.
+
+    `voters` maps each controller's node id to its host:port.
+    """
+    copies = str(min(3, brokers))
+    roles = {"broker": listen, "controller": controller_listen}
+    listeners = {"PLAINTEXT": listen, "CONTROLLER": controller_listen}
+    properties = {
+        "process.roles": ",".join(role for role, at in roles.items() if at is not None),
         "node.id": str(node_id),
         "controller.quorum.voters": ",".join(f"{voter}@{at}" for voter, at in sorted(voters.items())),
-        "listeners": f"PLAINTEXT://{listen},CONTROLLER://{controller_listen}",
-        "advertised.listeners": f"PLAINTEXT://{listen}",
+        "listeners": ",".join(f"{name}://{at}" for name, at in listeners.items() if at is not None),
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -52,9 +57,12 @@ def node_properties(
         "background.threads": "4",
         "log.cleaner.dedupe.buffer.size": str(CLEANER_BUFFER_BYTES),
     }
+    if listen is not None:
+        properties["advertised.listeners"] = f"PLAINTEXT://{listen}"
+    return properties
 
 
-def kip405_properties(*, remote_folder: Path, nodes: int) -> dict[str, str]:
+def kip405_properties(*, remote_folder: Path, brokers: int) -> dict[str, str]:
     """Kafka's own tiered storage, over files in `remote_folder`, its metadata in `__remote_log_metadata`."""
     return {
         "remote.log.storage.system.enable": "true",
@@ -69,7 +77,7 @@ def kip405_properties(*, remote_folder: Path, nodes: int) -> dict[str, str]:
         "remote.log.metadata.manager.listener.name": "PLAINTEXT",
         "remote.log.metadata.manager.impl.prefix": RLMM_PREFIX,
         f"{RLMM_PREFIX}remote.log.metadata.topic.num.partitions": "1",
-        f"{RLMM_PREFIX}remote.log.metadata.topic.replication.factor": str(min(3, nodes)),
+        f"{RLMM_PREFIX}remote.log.metadata.topic.replication.factor": str(min(3, brokers)),
         f"{RLMM_PREFIX}remote.log.metadata.initialization.retry.interval.ms": "300",
         "remote.log.manager.task.interval.ms": "500",
         "remote.log.manager.thread.pool.size": "2",

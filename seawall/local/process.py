@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from seawall.local.waiting import becomes_true
 LEASH = Path(__file__).with_name("leash.py")
 TAIL_LINES = 25
 TAIL_BYTES = 16 * 1024
+GRACE_S = 20.0
 
 # The kernel's "parent died" signal follows the *thread* that forked. All children are therefore started by
 # this one thread, which ends with the interpreter and not with whichever worker asked for a server.
@@ -100,16 +101,26 @@ class Child:
             name=self.name, deadline_s=deadline_s, wanted=wanted, log=self.log, last_lines=self.last_lines()
         )
 
-    def stop(self, *, grace_s: float = 20.0) -> bool:
+    def stop(self, *, grace_s: float = GRACE_S) -> bool:
         """SIGTERM, and SIGKILL after the grace. True if the process ended without being killed."""
-        if not self.is_alive:
-            return True
-        self.signal(signal.SIGCONT)  # a paused process would never see the SIGTERM
-        self.signal(signal.SIGTERM)
+        self.ask_to_stop()
         if becomes_true(lambda: not self.is_alive, deadline_s=grace_s):
             return True
         self.kill()
         return False
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM, to a process that runs; nothing to one that does not."""
+        if self.is_alive:
+            self.resume()  # a paused process would never see the SIGTERM
+            self._signal(signal.SIGTERM)
+
+    def pause(self) -> None:
+        """Freeze the process where it stands: SIGSTOP."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """SIGKILL: the process has no chance to write anything more."""
@@ -117,7 +128,7 @@ class Child:
             self._process.kill()
             self._process.wait()
 
-    def signal(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         if self._process is None or not self.is_alive:
             raise ServerNotRunning(name=self.name, act=f"take {number.name}")
         self._process.send_signal(number)
@@ -130,3 +141,12 @@ class Child:
             log.seek(max(0, self.log.stat().st_size - TAIL_BYTES))
             lines = log.read().decode("utf-8", errors="replace").splitlines()[-TAIL_LINES:]
         return "\n".join(f"    {line}" for line in lines) or "    (empty)"
+
+
+def stop_all(children: Iterable[Child], *, grace_s: float = GRACE_S) -> None:
+    """Ask all of them first, so that they end side by side, then wait for each."""
+    asked = list(children)
+    for child in asked:
+        child.ask_to_stop()
+    for child in asked:
+        child.stop(grace_s=grace_s)

@@ -1,0 +1,83 @@
+"""Servers as pytest fixtures: each started when first asked for, once for the whole run.
+
+Owns the servers' lives; a test may kill, pause or restart what it is given, and whatever it left dead is
+started again before the next test. Tests that use one of the JVM_FIXTURES, directly or through another
+fixture, carry the mark `jvm`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seawall.local.broker import LocalCluster
+from tests.cluster.corpus import CORPUS_FOLDER_VARIABLE, Corpus, build, load
+from tests.cluster.oracle import Oracle
+from tests.cluster.produce import QUICK_HOUSEKEEPING
+
+JVM_FIXTURES = frozenset({"broker", "cluster3", "kip405_broker", "spark", "oracle", "corpus"})
+CLUSTER_FIXTURES = ("broker", "cluster3", "kip405_broker")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.jvm)
+
+
+@pytest.fixture(scope="session")
+def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the servers of this run keep their files and logs."""
+    return tmp_path_factory.mktemp("servers")
+
+
+@pytest.fixture(scope="session")
+def broker(servers_folder: Path) -> Iterator[LocalCluster]:
+    """One node. Topics are for the taking: choose a name that nobody else uses."""
+    with LocalCluster(servers_folder / "broker", properties=QUICK_HOUSEKEEPING) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def cluster3(servers_folder: Path) -> Iterator[LocalCluster]:
+    """Three nodes, replication factor three."""
+    with LocalCluster(servers_folder / "cluster3", nodes=3, properties=QUICK_HOUSEKEEPING) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kip405_broker(servers_folder: Path) -> Iterator[LocalCluster]:
+    """One node with Kafka's own tiered storage on, over LocalTieredStorage."""
+    with LocalCluster(servers_folder / "kip405", kip405=True, properties=QUICK_HOUSEKEEPING) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _servers_alive_again(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Starts what the test before killed and did not restart, so that no test pays for another's failure."""
+    yield
+    for name in CLUSTER_FIXTURES:
+        if name in request.fixturenames:
+            request.getfixturevalue(name).revive()
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Oracle:
+    """Kafka's own DumpLogSegments."""
+    return Oracle()
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Log dirs with every hard case, made by real brokers and clients. Read only: it is one for all tests.
+
+    Set SEAWALL_TEST_CORPUS to a folder made by `python -m tests.cluster.corpus FOLDER` to build it only once
+    for many runs.
+    """
+    if ready := os.environ.get(CORPUS_FOLDER_VARIABLE):
+        return load(Path(ready))
+    return build(tmp_path_factory.mktemp("corpus"))
