@@ -23,8 +23,9 @@ Invariant: a file is read whole or not at all; an error names its line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -89,21 +90,27 @@ class Line(NamedTuple):
         return MalformedLine(position=self.position, what=what, line=self.number, why=why)
 
 
-def read_lines(buffer: Buffer, what: str, *, encoding: str = "utf-8", must_end: bool = True) -> list[Line]:
-    """The lines of a file. `must_end`: a last line without a newline was cut off, and who knows where."""
-    lines: list[Line] = []
+def read_lines(
+    buffer: Buffer, what: str, *, encoding: str = "utf-8", must_end: bool = True
+) -> Iterator[Line]:
+    """The lines of a file, one by one. `must_end`: a last line without a newline was cut off."""
+    raw = bytes(buffer)
     position = 0
-    for number, raw in enumerate(bytes(buffer).split(b"\n"), start=1):
+    for number in count(start=1):
+        end = raw.find(b"\n", position)
+        is_cut = end < 0
+        if is_cut and position == len(raw):
+            return
         try:
-            lines.append(Line(number, position, raw.decode(encoding)))
+            line = Line(number, position, raw[position : None if is_cut else end].decode(encoding))
         except UnicodeDecodeError:
             raise Line(number, position, "").refuse(what, f"is not {encoding}") from None
-        position += len(raw) + 1
-    if not lines[-1].text:
-        return lines[:-1]
-    if must_end:
-        raise lines[-1].refuse(what, "does not end: the file is cut off here")
-    return lines
+        if is_cut and must_end:
+            raise line.refuse(what, "does not end: the file is cut off here")
+        yield line
+        if is_cut:
+            return
+        position = end + 1
 
 
 def read_number(line: Line, what: str, name: str, text: str, maximum: int) -> int:
@@ -115,18 +122,21 @@ def read_number(line: Line, what: str, name: str, text: str, maximum: int) -> in
     return int(text)
 
 
-def _entry_lines(buffer: Buffer, what: str) -> list[Line]:
+def _entry_lines(buffer: Buffer, what: str) -> Iterator[Line]:
+    """The lines behind the version and the count, once these are right."""
     lines = read_lines(buffer, what)
-    end = Line(len(lines) + 1, len(buffer), "")
-    if not lines or lines[0].text != VERSION:
-        said = repr(lines[0].text[:80]) if lines else "nothing"
-        raise (lines[0] if lines else end).refuse(what, f"says {said}, not version {VERSION}")
-    if len(lines) < 2:
-        raise end.refuse(what, "is missing: it should count the entries")
-    count = read_number(lines[1], what, "count", lines[1].text, INT32_MAX)
-    if count != len(lines) - 2:
-        raise lines[1].refuse(what, f"counts {count} entries, but {len(lines) - 2} follow")
-    return lines[2:]
+    version = next(lines)  # the buffer is not empty
+    if version.text != VERSION:
+        raise version.refuse(what, f"says {version.text[:80]!r}, not version {VERSION}")
+    counted = next(lines, None)
+    if counted is None:
+        raise Line(2, len(buffer), "").refuse(what, "is missing: it should count the entries")
+    entry_count = read_number(counted, what, "count", counted.text, INT32_MAX)
+    raw = bytes(buffer)
+    following = raw.count(b"\n") - 2 + (not raw.endswith(b"\n"))  # a cut last line is named as such below
+    if entry_count != following:
+        raise counted.refuse(what, f"counts {entry_count} entries, but {following} follow")
+    return lines
 
 
 def _fields(line: Line, what: str, shape: str) -> list[str]:

@@ -19,8 +19,9 @@ Invariant: what is returned names one cluster, one node, one directory, one topi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 
 from tiering.log.checkpoints import INT32_MAX, Line, read_lines, read_number
@@ -48,11 +49,14 @@ class MetaProperties:
 
 def read_partition_metadata(buffer: Buffer) -> Uuid:
     """The topic id that a partition directory belongs to."""
-    lines = read_lines(buffer, PARTITION_METADATA, must_end=False)
     names = ("version", "topic_id")
-    if len(lines) != len(names):
-        where = lines[len(names)] if len(lines) > len(names) else Line(len(lines) + 1, len(buffer), "")
-        raise where.refuse(PARTITION_METADATA, f"is one of {len(lines)}, where there should be {len(names)}")
+    lines = list(islice(read_lines(buffer, PARTITION_METADATA, must_end=False), len(names) + 1))
+    if len(lines) < len(names):
+        raise Line(len(lines) + 1, len(buffer), "").refuse(
+            PARTITION_METADATA, f"is missing: it should be {names[len(lines)]!r}"
+        )
+    if len(lines) > len(names):
+        raise lines[-1].refuse(PARTITION_METADATA, "is one line too many")
     values = []
     for line, name in zip(lines, names, strict=True):
         key, _, value = line.text.partition(": ")
@@ -113,9 +117,8 @@ def _read_properties(buffer: Buffer, what: str) -> dict[str, tuple[Line, str]]:
     return entries
 
 
-def _logical_lines(lines: list[Line]) -> list[Line]:
+def _logical_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Comments and blank lines dropped, continued lines joined."""
-    joined: list[Line] = []
     parts: list[str] = []
     first: Line | None = None
     for line in lines:
@@ -126,11 +129,10 @@ def _logical_lines(lines: list[Line]) -> list[Line]:
         goes_on = (len(text) - len(text.rstrip("\\"))) % 2 == 1
         parts.append(text[:-1] if goes_on else text)
         if not goes_on:
-            joined.append(first._replace(text="".join(parts)))
+            yield first._replace(text="".join(parts))
             first, parts = None, []
     if first is not None:
-        joined.append(first._replace(text="".join(parts)))
-    return joined
+        yield first._replace(text="".join(parts))
 
 
 def _unescape(line: Line, what: str, text: str) -> str:
