@@ -100,6 +100,7 @@ _PARTITION = re.compile(
 )
 
 KRAFT_METADATA_TOPIC = "__cluster_metadata"
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"  # the first metadata records, written when storage is formatted
 # Kafka's own topics that are compacted from birth; offsets are missing in them as a rule.
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__seawall_segments"})
 LOG_DIR_FILES = frozenset(
@@ -109,7 +110,7 @@ LOG_DIR_FILES = frozenset(
         "log-start-offset-checkpoint",
         "cleaner-offset-checkpoint",
         "meta.properties",
-        "bootstrap.checkpoint",
+        BOOTSTRAP_CHECKPOINT,
         ".lock",
         ".kafka_cleanshutdown",
     }
@@ -177,9 +178,10 @@ class PartitionDirectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:
-    """One listing of a log dir: partition directories by name, and what is neither one nor Kafka's."""
+    """One listing of a log dir: partition directories, the log dir's own files, and what is neither."""
 
     path: Path
+    own_files: tuple[Path, ...]
     partitions: tuple[Path, ...]
     unknown: tuple[Path, ...]
 
@@ -220,22 +222,29 @@ def read_partition_directory(path: Path) -> PartitionDirectory:
 
 def read_log_directory(path: Path) -> LogDirectory:
     """List the log dir once."""
-    partitions, unknown = [], []
+    own_files, partitions, unknown = [], [], []
     for entry in sorted(path.iterdir()):
         if entry.is_dir() and partition_name(entry.name) is not None:
             partitions.append(entry)
-        elif entry.name.removesuffix(".tmp") not in LOG_DIR_FILES | LOG_DIR_FOLDERS:
+        elif is_log_dir_file(entry):
+            own_files.append(entry)
+        elif entry.name not in LOG_DIR_FOLDERS:
             unknown.append(entry)
-    return LogDirectory(path=path, partitions=tuple(partitions), unknown=tuple(unknown))
+    return LogDirectory(
+        path=path, own_files=tuple(own_files), partitions=tuple(partitions), unknown=tuple(unknown)
+    )
 
 
 def is_log_dir_file(path: Path) -> bool:
     """Whether it is one of the files that stand in a log dir itself."""
-    return path.name in LOG_DIR_FILES
+    return path.name.removesuffix(".tmp") in LOG_DIR_FILES
 
 
 def is_log_directory(path: Path) -> bool:
-    """Whether this is a broker's log dir: it says whose it is, or it holds partitions."""
+    """Whether this is a broker's log dir: it says whose it is, or it holds partitions.
+
+    Its name tells nothing: `logs-2` could be partition 2 of a topic.
+    """
     if (path / "meta.properties").is_file():
         return True
     return any(entry.is_dir() and partition_name(entry.name) for entry in path.iterdir())

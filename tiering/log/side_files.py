@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tiering.log.batch import HEADER_BYTES, read_header
 from tiering.log.checkpoints import OFFSET_CHECKPOINTS, read_leader_epoch_checkpoint, read_offset_checkpoint
-from tiering.log.directory import FileKind, LogFile
+from tiering.log.directory import BOOTSTRAP_CHECKPOINT, FileKind, LogFile
 from tiering.log.errors import IndexTargetWrong, LogFormatError
 from tiering.log.identity_files import META_PROPERTIES, read_meta_properties, read_partition_metadata
 from tiering.log.index import OFFSET_ENTRY, offset_index_defects, read_offset_index, time_index_defects
@@ -36,11 +36,17 @@ def check_side_file(file: LogFile, segment: SegmentScan | None, depth: Depth) ->
 
 def check_log_dir_file(path: Path) -> Outcome:
     """One of a log dir's own files."""
+    if path.name == BOOTSTRAP_CHECKPOINT:
+        return check_kraft_snapshot(path, Depth.RECORDS)
+    if path.suffix == ".tmp":
+        return Skipped("being written: renamed into place, or left behind by a crash")
+    if path.name not in (META_PROPERTIES, *OFFSET_CHECKPOINTS):
+        return Skipped("a marker: that it is there is all it says")
 
     def defects(content: bytes) -> Iterator[LogFormatError]:
         if path.name == META_PROPERTIES:
             read_meta_properties(content)
-        elif path.name in OFFSET_CHECKPOINTS:
+        else:
             read_offset_checkpoint(content, path.name)
         yield from ()
 

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from tiering.log.checkpoints import (
     CLEANER_OFFSETS,
-    OFFSET_CHECKPOINTS,
     TopicPartition,
     read_offset_checkpoint,
 )
@@ -38,7 +37,6 @@ from tiering.log.directory import (
     read_partition_directory,
 )
 from tiering.log.errors import LogFormatError
-from tiering.log.identity_files import META_PROPERTIES
 from tiering.log.segment import Compaction, Depth, SegmentScan, base_offset_of, scan_segment
 from tiering.log.side_files import check_log_dir_file, check_side_file
 from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Skipped, Verified
@@ -69,9 +67,8 @@ class Request:
 def verify_log_directory(path: Path, request: Request, on_progress: Progress) -> Iterator[Checked]:
     """Every partition of a log dir, and the log dir's own files."""
     listing = read_log_directory(path)
-    for name in (META_PROPERTIES, *OFFSET_CHECKPOINTS):
-        if (path / name).exists():
-            yield _checked(path / name, FileKind.LOG_DIR_FILE, check_log_dir_file(path / name))
+    for file in listing.own_files:
+        yield _checked(file, FileKind.LOG_DIR_FILE, check_log_dir_file(file))
     for partition in listing.partitions:
         yield from verify_partition(partition, request, on_progress)
     for entry in listing.unknown:

@@ -126,10 +126,10 @@ def _verify_path(path: Path, request: Request, on_progress: Callable[[int], None
             if classify(path).kind is FileKind.UNKNOWN and not is_log_dir_file(path):
                 raise NotKafkas(path=path)
             yield verify_file(path, request, on_progress)
+        elif is_log_directory(path):  # asked first: a log dir may be called `logs-2`, as a partition is
+            yield from verify_log_directory(path, request, on_progress)
         elif partition_name(path.resolve().name) is not None:
             yield from verify_partition(path.resolve(), request, on_progress)
-        elif is_log_directory(path):
-            yield from verify_log_directory(path, request, on_progress)
         else:
             raise NotKafkas(path=path)
     except PermissionError as exc:
