@@ -69,13 +69,13 @@ def dump(
     cannot be followed, with the error and exit code 20; what stands before it has been printed.
     """
     try:
+        if not path.exists():
+            raise NoSuchPath(path=path)
         rows = _rows(path, records=records or values, values=values, decode=decode, start=start)
         for row in islice(rows, limit):
             typer.echo(json.dumps(row) if as_json else _line(row))
     except LogFormatError as exc:
         raise FileBroken(path=path, why=str(exc)) from exc
-    except FileNotFoundError as exc:
-        raise NoSuchPath(path=path) from exc
     except OSError as exc:
         raise PathUnreadable(path=path, why=exc.strerror or str(exc)) from exc
 
