@@ -244,7 +244,7 @@ def metadata_churn(cluster: LocalCluster) -> Written:
 
     Also a few records of other kinds: access rules, passwords, settings of a broker.
     """
-    names = [f"churn-{n:02d}" for n in range(15)]
+    names = [f"churn-{n:02d}" for n in range(10)]
     for number, name in enumerate([*names, "churn-kept"]):
         create_topic(cluster.bootstrap, name, partitions=1 + number % 4)
         set_config(cluster.bootstrap, name, {"retention.ms": str(3_600_000 + number)})

@@ -89,7 +89,11 @@ def forked(cluster: LocalCluster, keep: Keep) -> Written:
     )
     after = Writer(cluster, topic, "after")
     after.send_all(texts(60, seed=3))
+    for node_id in others:
+        cluster.pause(node_id)
     keep("forked-divergent")
+    for node_id in others:
+        cluster.resume(node_id)
     cluster.restart(old)
     _wait_for_replicas(cluster, topic, 3)
     fork = min(record.offset for record in after.acknowledged)

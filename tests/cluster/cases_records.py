@@ -61,12 +61,12 @@ def codec_of_broker(cluster: LocalCluster, codec: str) -> Written:
     """
     topic = f"codec-{codec}-java"
     wanted = "uncompressed" if codec == "none" else codec
-    create_topic(cluster, topic, segment_bytes=128 * 1024, config={"compression.type": wanted})
+    create_topic(cluster, topic, segment_bytes=48 * 1024, config={"compression.type": wanted})
     # The broker rewrites only what comes in another codec.
     sent_as = "gzip" if codec == "none" else "none"
-    writer = Writer(cluster, topic, "client", {"compression.type": sent_as, "batch.num.messages": 25})
+    writer = Writer(cluster, topic, "client", {"compression.type": sent_as})
     writer.send_all(texts(150))
-    writer.send_all(texts(150, size_bytes=3000))
+    writer.send_all(texts(300, size_bytes=3000))
     return written(topic, [writer], {"codec": codec})
 
 

@@ -36,6 +36,7 @@ from tests.cluster.produce import QUICK_HOUSEKEEPING, Writer, Written, texts, wr
 CORPUS_FOLDER_VARIABLE = "SEAWALL_TEST_CORPUS"
 BLOCK_BYTES = 64 * 1024
 WRITTEN_FILE = "written.pickle"
+GONE = ("-delete", "-stray")
 TORN_TOPICS = ("torn-records", "torn-header")
 
 # 10 MiB of zeros for each index of each active segment would be most of the corpus; `default-index` has them.
@@ -70,9 +71,13 @@ class Corpus:
                 return found
         raise FileNotFoundError(f"{topic}-{partition} in {state}/node-{node_id}")
 
-    def files(self, *suffixes: str, state: str = "") -> list[Path]:
-        """Every file with one of these suffixes, in one state or (by default) in all."""
-        return sorted(path for path in (self.folder / state).rglob("*") if path.suffix in suffixes)
+    def files(self, *suffixes: str, state: str = "", deleted: bool = False) -> list[Path]:
+        """Every file with one of these suffixes, in one state or (by default) in all.
+
+        `deleted` brings those in `…-delete` and `…-stray` folders too.
+        """
+        found = (path for path in (self.folder / state).rglob("*") if path.suffix in suffixes)
+        return sorted(path for path in found if deleted or not path.parent.name.endswith(GONE))
 
 
 def build(folder: Path) -> Corpus:

@@ -35,6 +35,13 @@ class OracleFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    status: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
     """One pair of numbers on the tool's stderr, with the heading it stands under.
 
@@ -43,14 +50,17 @@ class Complaint:
     """
 
     heading: str
-    path: Path | None
+    path: Path
     line: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
+    """`failures` holds the files on which the tool itself broke down, with the exception it showed."""
+
     files: Mapping[Path, DumpedFile]
     complaints: tuple[Complaint, ...]
+    failures: Mapping[Path, str]
 
     def __getitem__(self, path: Path) -> DumpedFile:
         return self.files[path]
@@ -68,11 +78,13 @@ class Oracle:
         decoder: Decoder | None = None,
         contents: bool = True,
         index_sanity_check: bool = False,
+        allow_failures: bool = False,
     ) -> Dump:
         """Everything that the tool says about these files (.log, .checkpoint, indexes, .snapshot).
 
         `contents=False` leaves out keys and payloads. A `decoder` makes the payloads of *every* .log JSON.
-        An index needs its .log beside it, a time index its .index too.
+        An index needs its .log beside it, a time index its .index too. The tool stops at the first file that
+        it cannot read (a pre-allocated index beside an empty log is enough); it is started again behind it.
         """
         options = ["--deep-iteration"]
         options += ["--print-data-log"] if contents else []
@@ -80,17 +92,29 @@ class Oracle:
         options += ["--index-sanity-check"] if index_sanity_check else []
         dumped: dict[Path, DumpedFile] = {}
         complaints: list[Complaint] = []
-        for chunk in _chunks(files):
-            output, errors = self.run([*options, "--files", ",".join(map(str, chunk))])
-            found = parse(output, decoded=decoder is not None)
-            if [file.path for file in found] != chunk:
-                raise OracleFailed(f"asked for {len(chunk)} files, {len(found)} were dumped")
+        failures: dict[Path, str] = {}
+        waiting = list(files)
+        while waiting:
+            chunk = _first_chunk(waiting)
+            done = self.run([*options, "--files", ",".join(map(str, chunk))])
+            found = parse(done.output, decoded=decoder is not None)
+            if [file.path for file in found] != chunk[: len(found)] or not found:
+                raise OracleFailed(f"{done.errors}\nasked for {chunk[:3]}..., got {found[:3]}...")
+            if done.status != 0:
+                failures[found.pop().path] = done.errors
+            elif len(found) != len(chunk):
+                raise OracleFailed(f"{len(found)} of {len(chunk)} files dumped, and no error")
+            else:
+                complaints += _complaints(done.errors)
             dumped |= {file.path: file for file in found}
-            complaints += _complaints(errors)
-        return Dump(files=dumped, complaints=tuple(complaints))
+            waiting = [path for path in waiting if path not in dumped and path not in failures]
+        if failures and not allow_failures:
+            path, error = next(iter(failures.items()))
+            raise OracleFailed(f"{len(failures)} files, the first is {path}:\n{error}")
+        return Dump(files=dumped, complaints=tuple(complaints), failures=failures)
 
-    def run(self, arguments: Sequence[str]) -> tuple[str, str]:
-        """The tool's stdout and stderr for any arguments; raises if it does not end with status 0."""
+    def run(self, arguments: Sequence[str]) -> Run:
+        """Run the tool with any arguments."""
         done = subprocess.run(
             [*self._command, *arguments],
             stdin=subprocess.DEVNULL,
@@ -98,49 +122,44 @@ class Oracle:
             timeout=DEADLINE_S,
             check=False,
         )
-        output, errors = done.stdout.decode("utf-8"), done.stderr.decode("utf-8", errors="replace")
-        if done.returncode != 0:
-            last = output.rsplit("Dumping ", 1)[-1].splitlines()[:1]
-            raise OracleFailed(f"status {done.returncode} at {last}:\n{errors}")
-        return output, errors
+        return Run(
+            status=done.returncode,
+            output=done.stdout.decode("utf-8"),
+            errors=done.stderr.decode("utf-8", errors="replace"),
+        )
 
 
-def _chunks(files: Iterable[Path]) -> Iterator[list[Path]]:
+def _first_chunk(files: Sequence[Path]) -> list[Path]:
+    """As many as one run can take."""
     chunk: list[Path] = []
     size_bytes = 0
     for path in files:
         if "," in str(path):
             raise OracleFailed(f"the tool splits its argument at commas: {path}")
-        cost_bytes = len(str(path).encode()) + 1
-        if chunk and size_bytes + cost_bytes > ARGUMENT_BYTES:
-            yield chunk
-            chunk, size_bytes = [], 0
+        size_bytes += len(str(path).encode()) + 1
+        if chunk and size_bytes > ARGUMENT_BYTES:
+            break
         chunk.append(path)
-        size_bytes += cost_bytes
-    if chunk:
-        yield chunk
+    return chunk
 
 
 _HEADING = re.compile(
-    r"(Mismatches in|Found timestamp mismatch in|Found out of order timestamp in|Non-consecutive offsets in)"
-    r" :?(.*)"
+    r"(Mismatches in|Found timestamp mismatch in|Found out of order timestamp in|Non-consecutive offsets in"
+    r"|The following indexed offsets are not found in) :?(.*)"
 )
-_UNPLACED = "The following indexed offsets are not found in the log."
 _PAIR = re.compile(
     r"  Index (?:offset|timestamp): -?\d+, (?:log offset|log timestamp|Previously indexed timestamp): -?\d+"
     r"|  -?\d+ is followed by -?\d+"
-    r"|Indexed offset: -?\d+, found log offset: -?\d+"
+    r"|(?:  )?Indexed offset: -?\d+, found log offset: -?\d+"
 )
 
 
 def _complaints(errors: str) -> Iterator[Complaint]:
-    heading, path = "", None
+    heading, path = "", None  # of the lines that follow
     for line in errors.splitlines():
         if found := _HEADING.fullmatch(line):
             heading, path = found[1], Path(found[2])
-        elif line == _UNPLACED:
-            heading, path = line, None
-        elif _PAIR.fullmatch(line) and heading:
+        elif _PAIR.fullmatch(line) and path is not None:
             yield Complaint(heading=heading, path=path, line=line.strip())
         elif not line.startswith("Picked up "):  # JAVA_TOOL_OPTIONS, announced by every JVM
             raise OracleFailed(f"not understood on stderr: {line}")

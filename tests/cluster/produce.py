@@ -82,14 +82,16 @@ def create_topic(
     segment_bytes: int | None = SMALL_SEGMENT_BYTES,
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """A topic with small segments; returns when every partition has a leader."""
+    """A topic with small segments that keeps everything; returns when every partition has a leader."""
+    # By default old timestamps would be deleted by time.
+    kept = {"retention.ms": "-1"}
     small = {} if segment_bytes is None else {SEGMENT_BYTES: str(segment_bytes)}
     kafka.create_topic(
         cluster.bootstrap,
         topic,
         partitions=partitions,
         replication=replication,
-        config=small | dict(config or {}),
+        config=kept | small | dict(config or {}),
     )
 
 
