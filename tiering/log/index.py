@@ -5,9 +5,9 @@
     at  4  position         int32               at  8  relative_offset  int32
     8 bytes                                     12 bytes
 
-`relative_offset` counts from the base offset, which stands in the file's name. An offset entry says: the
-batch that ends at this offset starts at this byte of the `.log`. A time entry says: up to this offset no
-record is later than this, and the record at it is this late. Neither file carries a checksum.
+`relative_offset` counts from the base offset, which stands in the file's name. An offset entry says: read on
+from this byte of the `.log`, where a batch starts, to come to this offset. A time entry says: no record up to
+this offset is later than this time. Neither file carries a checksum.
 
 The active segment's files are allocated at full size (10 MiB as a rule) and zero behind the last entry;
 rolling the segment cuts the zeros off, a crash leaves them. That tail is counted, never read as entries.
@@ -41,7 +41,7 @@ NO_TIMESTAMP_MS = -1
 
 
 class OffsetPosition(NamedTuple):
-    """The batch that ends at `offset` starts at byte `position` of the segment."""
+    """Reading on from byte `position` of the segment comes to `offset`."""
 
     offset: int
     position: int
