@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seawall.jvm.classpath import classpath
+from seawall.jvm.java import find_java
+from seawall.local.jvm_options import short_lived
 from tests.cluster.corpus import Corpus
 from tests.cluster.dump_values import ControlMessage, DumpedFile, DumpedProducer
 from tests.cluster.oracle import Dump, Oracle
@@ -211,6 +215,45 @@ def test_every_metadata_record_agrees(corpus: Corpus, oracle: Oracle) -> None:
     assert seen >= {"TOPIC_RECORD", "PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "REMOVE_TOPIC_RECORD"}
     assert seen >= {"CONFIG_RECORD", "REGISTER_BROKER_RECORD", "BROKER_REGISTRATION_CHANGE_RECORD"}
     assert seen >= {"FEATURE_LEVEL_RECORD", "PRODUCER_IDS_RECORD", "NO_OP_RECORD", "BEGIN_TRANSACTION_RECORD"}
+
+
+DYNAMIC_QUORUM = """
+process.roles=broker,controller
+node.id=7
+listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:9093
+"""
+
+
+def test_the_voters_of_a_dynamic_quorum_agree(tmp_path: Path, oracle: Oracle) -> None:
+    """Where voters may change (KIP-853), formatting writes who they are, and it is read as Kafka prints it.
+
+    Nothing listens on the ports: the storage is only formatted.
+    """
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"{DYNAMIC_QUORUM}log.dirs={tmp_path / 'logs'}\n")
+    java = [str(find_java().path), *short_lived(), "-cp", classpath("broker"), "kafka.tools.StorageTool"]
+    arguments = [
+        "format",
+        "--standalone",
+        "--cluster-id",
+        "MkU3OEVBNTcwNTJENDM2Qg",
+        "--config",
+        str(settings),
+    ]
+    subprocess.run([*java, *arguments], check=True, capture_output=True, timeout=60)
+    path = tmp_path / "logs" / KRAFT_LOG / "00000000000000000000-0000000000.checkpoint"
+
+    theirs = list(oracle.dump([path], decoder="cluster-metadata")[path].records)
+
+    kinds = []
+    for (is_control, ours), printed in zip(records_of(path), theirs, strict=True):
+        assert is_control
+        assert isinstance(printed.control, ControlMessage)
+        check_control(ours, printed.control)
+        kinds.append(printed.control.kind)
+    assert kinds == ["SnapshotHeader", "KRaftVersion", "KRaftVoters", "SnapshotFooter"]
 
 
 def printed_partition(partition: TopicIdPartition) -> str:
