@@ -12,7 +12,7 @@ from rich.text import Text
 
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Region, load_settings
-from seawall.doctor import Finding, Status, examine
+from seawall.doctor.finding import Finding, Status
 
 STYLES = {
     Status.OK: "green",
@@ -40,6 +40,8 @@ def doctor(
     Exits with 0 if nothing failed, 1 if something did, 4 if something could not be looked at. What is not
     configured is said and skipped.
     """
+    from seawall.doctor.rounds import examine  # the clients it imports would slow every other verb's start
+
     loaded = load_settings(
         context, bootstrap=bootstrap, bucket=bucket, endpoint_url=endpoint_url, region=region
     )

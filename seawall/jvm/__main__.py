@@ -23,8 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     names = tuple(asked.names) or classpath.NAMES
     try:
-        for name in names:
-            _run(asked.verb, name)
+        _run(asked.verb, names)
     except StatedError as error:
         _say(str(error))
         return error.exit_code
@@ -33,16 +32,19 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _run(verb: str, name: str) -> None:
+def _run(verb: str, names: tuple[str, ...]) -> None:
     if verb == "path":
-        sys.stdout.write(classpath.classpath(name) + "\n")
+        for name in names:
+            sys.stdout.write(classpath.classpath(name) + "\n")
         return
-    ensure_java(_say)
-    if verb == "lock":
-        _say(f"wrote {classpath.write_lock(name)}")
-        return
-    classpath.ensure(name, say=_say)
-    _say(f"ready: {classpath.USED_FOR[name]}")
+    java = ensure_java(_say)
+    for name in names:
+        if verb == "lock":
+            _say(f"wrote {classpath.write_lock(name)}")
+        else:
+            classpath.ensure(name, say=_say)
+    if verb == "ensure":
+        _say(f"Java {java.version} and the jars of {', '.join(names)} are ready")
 
 
 def _say(message: str) -> None:

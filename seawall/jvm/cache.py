@@ -37,6 +37,10 @@ def exclusive(lock: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         except BlockingIOError:
             on_wait()
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:
+            # Closing is not enough: a process forked meanwhile holds the same lock by its own descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
-        os.close(descriptor)  # which unlocks; the file stays, for removing it would let two hold "the" lock
+        os.close(descriptor)  # the file stays: if it were removed, two could hold "the" lock

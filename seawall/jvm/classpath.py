@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from seawall.jvm import ivy
 from seawall.jvm.cache import cache_dir, exclusive
@@ -29,10 +29,8 @@ NAMES = tuple(USED_FOR)
 SHOWN_DIFFERENCES = 8
 
 
-class Retrieve(Protocol):
-    """How jars are fetched: `ivy.retrieve`, or a test's stand-in."""
-
-    def __call__(self, classpath: str, into: Path, cache: Path) -> None: ...
+# How jars are fetched: `ivy.retrieve` or a test's stand-in, called with the name, the folder, Ivy's cache.
+Retrieve: TypeAlias = Callable[[str, Path, Path], None]
 
 
 def _silent(_: str) -> None: ...

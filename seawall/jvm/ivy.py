@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,16 +49,22 @@ def retrieve(classpath: str, into: Path, cache: Path, environ: Mapping[str, str]
 
 
 def ensure_command(classpath: str) -> str:
-    """The line that sets one classpath up, wherever Seawall is installed."""
-    return f"python -m seawall.jvm ensure {classpath}"
+    """The line that sets one classpath up, in this Python and no other."""
+    return f"{sys.executable} -m seawall.jvm ensure {classpath}"
+
+
+def pyspark_jars() -> Path | None:
+    """The folder of pyspark's own jars, the Ivy that we run among them."""
+    # Looked up, not imported: importing pyspark takes a second and nothing of it is needed.
+    pyspark = importlib.util.find_spec("pyspark")
+    folders = pyspark.submodule_search_locations or () if pyspark else ()
+    return next((Path(folder) / "jars" for folder in folders), None)
 
 
 def _ivy_jar(classpath: str) -> Path:
-    # Looked up, not imported: importing pyspark takes a second and nothing of it is needed.
-    pyspark = importlib.util.find_spec("pyspark")
-    for folder in pyspark.submodule_search_locations or () if pyspark else ():
-        for jar in sorted(Path(folder).glob("jars/ivy-*.jar")):
-            return jar
+    folder = pyspark_jars()
+    for jar in sorted(folder.glob("ivy-*.jar")) if folder else ():
+        return jar
     why = "the pyspark package, whose Ivy fetches them, is not installed in this Python"
     raise FetchFailed(classpath=classpath, why=why, remedy="pip install pyspark")
 
