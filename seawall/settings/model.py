@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -90,11 +89,7 @@ def _property(name: str, value: Any) -> Any:
     return SecretStr(text) if isinstance(text, str) and is_secret(name) else text
 
 
-def _frozen(table: Mapping[str, str | SecretStr]) -> Mapping[str, str | SecretStr]:
-    return MappingProxyType(dict(table))
-
-
-Properties = Annotated[Mapping[str, str | SecretStr], BeforeValidator(_properties), AfterValidator(_frozen)]
+Properties = Annotated[Mapping[str, str | SecretStr], BeforeValidator(_properties)]
 
 
 class _Table(BaseModel):
@@ -105,7 +100,7 @@ class KafkaSettings(_Table):
     """[kafka]: how to reach the cluster."""
 
     bootstrap: Annotated[str, AfterValidator(_broker_list)] | None = None
-    client: Properties = Field(default_factory=lambda: MappingProxyType({}))
+    client: Properties = {}
 
     def librdkafka(self) -> dict[str, str]:
         """The configuration of a client, secrets and all: to be handed to librdkafka, never printed."""
