@@ -58,3 +58,14 @@ class ConditionNotMet(LocalServerError):
 
     deadline_s: float
     wanted: str
+
+
+@dataclass(kw_only=True, eq=False)
+class ExtraMissing(LocalServerError):
+    """{name} needs {package}, which is not installed
+
+    Run: pip install 'seawall[{extra}]'
+    """
+
+    package: str
+    extra: str

@@ -113,14 +113,14 @@ class Child:
         """SIGTERM, to a process that runs; nothing to one that does not."""
         if self.is_alive:
             self.resume()  # a paused process would never see the SIGTERM
-            self._signal(signal.SIGTERM)
+            self.send(signal.SIGTERM)
 
     def pause(self) -> None:
         """Freeze the process where it stands: SIGSTOP."""
-        self._signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self._signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
 
     def kill(self) -> None:
         """SIGKILL: the process has no chance to write anything more."""
@@ -128,7 +128,8 @@ class Child:
             self._process.kill()
             self._process.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
+        """A signal that this program understands; an error if it does not run."""
         if self._process is None or not self.is_alive:
             raise ServerNotRunning(name=self.name, act=f"take {number.name}")
         self._process.send_signal(number)

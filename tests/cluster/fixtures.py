@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from seawall.local.broker import LocalCluster
+from seawall.local.bucket import LocalBucket
 from tests.cluster.corpus import CORPUS_FOLDER_VARIABLE, Corpus, build, load
 from tests.cluster.oracle import Oracle
 from tests.cluster.produce import QUICK_HOUSEKEEPING
 
 JVM_FIXTURES = frozenset({"broker", "cluster3", "kip405_broker", "spark", "oracle", "corpus"})
-CLUSTER_FIXTURES = ("broker", "cluster3", "kip405_broker")
+REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "bucket")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -56,11 +57,18 @@ def kip405_broker(servers_folder: Path) -> Iterator[LocalCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def bucket(servers_folder: Path) -> Iterator[LocalBucket]:
+    """An S3 bucket with versions, object lock and checked checksums; no Java needed."""
+    with LocalBucket(servers_folder) as local:
+        yield local
+
+
 @pytest.fixture(autouse=True)
 def _servers_alive_again(request: pytest.FixtureRequest) -> Iterator[None]:
     """Starts what the test before killed and did not restart, so that no test pays for another's failure."""
     yield
-    for name in CLUSTER_FIXTURES:
+    for name in REVIVED_FIXTURES:
         if name in request.fixturenames:
             request.getfixturevalue(name).revive()
 
