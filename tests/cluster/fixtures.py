@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from seawall.local.bucket import LocalBucket
 from tests.cluster.corpus import CORPUS_FOLDER_VARIABLE, Corpus, build, load
 from tests.cluster.oracle import Oracle
 from tests.cluster.produce import QUICK_HOUSEKEEPING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JVM_FIXTURES = frozenset({"broker", "cluster3", "kip405_broker", "spark", "oracle", "corpus"})
 REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "bucket")
@@ -62,6 +66,23 @@ def bucket(servers_folder: Path) -> Iterator[LocalBucket]:
     """An S3 bucket with versions, object lock and checked checksums; no Java needed."""
     with LocalBucket(servers_folder) as local:
         yield local
+
+
+@pytest.fixture(scope="session")
+def spark(servers_folder: Path, bucket: LocalBucket) -> Iterator[SparkSession]:
+    """The one SparkSession: Delta, Kafka as a source, and s3a:// on `bucket`."""
+    from seawall.spark import S3Access, spark_session  # takes a second to import, and few tests need it
+
+    at = bucket.address
+    s3 = S3Access(
+        endpoint_url=at.endpoint_url,
+        region=at.region,
+        access_key_id=at.access_key_id,
+        secret_access_key=at.secret_access_key,
+    )
+    session = spark_session(servers_folder / "spark", s3=s3)
+    yield session
+    session.stop()
 
 
 @pytest.fixture(autouse=True)

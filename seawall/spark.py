@@ -1,0 +1,141 @@
+"""The one place that makes a SparkSession: Delta tables, Kafka as a source, S3A, all local and small.
+
+Owns the session's settings and nothing that runs on it: transforms take DataFrames and make no session.
+pyspark is imported here and in modules named spark, nowhere else. Jars come from the pinned classpaths, on
+the driver's class path, so that nothing is fetched and nothing is copied at start.
+
+Spark keeps everything it writes for itself under the folder it is given: <work>/spark.log, local, tmp,
+warehouse.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from seawall.jvm.classpath import jars
+from seawall.jvm.java import find_java
+
+# Tables here have a few files; Spark's 200 and Delta's 50 partitions would make each write wait for
+# hundreds of empty tasks.
+FEW_PARTITIONS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot": "10",
+}
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+LOG_SETTINGS = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSS}}{{UTC}}Z %p %c: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Access:
+    """How s3a:// paths are reached; without keys by whatever the AWS SDK finds by itself."""
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
+
+
+def spark_session(
+    work: Path,
+    *,
+    app_name: str = "seawall",
+    cores: int = 2,
+    driver_memory_mib: int = 1024,
+    s3: S3Access | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A local session. `settings` are Spark's own, over ours. One process has one: the first wins."""
+    for folder in ("local", "tmp", "warehouse"):
+        (work / folder).mkdir(parents=True, exist_ok=True)
+    _use_this_pyspark()
+    classpaths = ["spark", *(["s3a"] if s3 is not None else [])]
+    chosen = {
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for name in classpaths for jar in jars(name)),
+        "spark.driver.memory": f"{driver_memory_mib}m",
+        "spark.driver.extraJavaOptions": _java_options(work),
+        **_local_settings(work),
+        **DELTA,
+        **FEW_PARTITIONS,
+        **(s3a_settings(s3) if s3 is not None else {}),
+        **(settings or {}),
+    }
+    builder = SparkSession.builder.appName(app_name).master(f"local[{cores}]")
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _local_settings(work: Path) -> dict[str, str]:
+    return {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(work / "local"),
+        "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _java_options(work: Path) -> str:
+    log_settings = work / "log4j2.properties"
+    log_settings.write_text(LOG_SETTINGS.format(log=work / "spark.log"), encoding="utf-8")
+    options = {
+        "user.timezone": "UTC",
+        "java.io.tmpdir": str(work / "tmp"),
+        "log4j2.configurationFile": str(log_settings),
+    }
+    return " ".join(f'"-D{name}={value}"' for name, value in options.items())
+
+
+def _use_this_pyspark() -> None:
+    """Our jars are pinned against the Spark inside the installed wheel; another Spark of the user's, its
+    defaults, or other Python workers would be something that nobody has tried."""
+    find_java()  # says what to do where there is none; Spark's own scripts only say that something failed
+    for name in ("SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS"):
+        os.environ.pop(name, None)
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # a host name that does not resolve would stop the start
+
+
+def s3a_settings(s3: S3Access) -> dict[str, str]:
+    """Hadoop's names for how the bucket is reached."""
+    prefix = "spark.hadoop.fs.s3a."
+    settings = {
+        f"{prefix}path.style.access": str(s3.endpoint_url is not None).lower(),
+        # Sent with every object, and the store refuses an object that does not match.
+        f"{prefix}create.checksum.algorithm": "CRC32C",
+    }
+    if s3.endpoint_url is not None:
+        settings[f"{prefix}endpoint"] = s3.endpoint_url
+        settings[f"{prefix}connection.ssl.enabled"] = str(s3.endpoint_url.startswith("https:")).lower()
+    if s3.region is not None:
+        settings[f"{prefix}endpoint.region"] = s3.region
+    if s3.access_key_id is not None and s3.secret_access_key is not None:
+        settings[f"{prefix}access.key"] = s3.access_key_id
+        settings[f"{prefix}secret.key"] = s3.secret_access_key
+        settings[f"{prefix}aws.credentials.provider"] = (
+            "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+        )
+    return settings

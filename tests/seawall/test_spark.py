@@ -1,0 +1,88 @@
+"""The SparkSession does what Seawall needs of it: Delta tables, Kafka as a source, S3A. Smoke tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from seawall.local.broker import LocalCluster
+from seawall.local.bucket import LocalBucket
+from seawall.spark import S3Access, s3a_settings
+from tests.cluster import produce
+from tests.cluster.produce import Writer
+
+
+def test_a_delta_table_is_written_changed_and_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Two commits make two versions, and the first can still be read."""
+    table = str(tmp_path / "table")
+    spark.range(10).write.format("delta").save(table)
+    spark.range(10, 15).write.format("delta").mode("append").save(table)
+
+    now = spark.read.format("delta").load(table)
+    before = spark.read.format("delta").option("versionAsOf", 0).load(table)
+
+    assert sorted(row.id for row in now.collect()) == list(range(15))
+    assert before.count() == 10
+
+
+def test_times_are_utc_whatever_the_machine_says(spark: SparkSession) -> None:
+    """A timestamp's text does not depend on where the audit runs."""
+    [row] = spark.range(1).select(F.date_format(F.timestamp_millis(F.lit(0)), "HH:mm").alias("at")).collect()
+
+    assert row["at"] == "00:00"
+
+
+def test_a_topic_streams_into_a_delta_table(
+    spark: SparkSession, broker: LocalCluster, tmp_path: Path
+) -> None:
+    """What the Kafka source reads is what was produced; a second run takes up only what is new."""
+    topic = "to-delta"
+    produce.create_topic(broker, topic)
+    writer = Writer(broker, topic, "plain")
+    table, checkpoint = str(tmp_path / "table"), str(tmp_path / "checkpoint")
+
+    for first in (0, 20):
+        writer.send_all([f"value {n}".encode() for n in range(first, first + 20)], key=b"key")
+        records = (
+            spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", broker.bootstrap)
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .load()
+            .select("offset", F.col("value").cast("string").alias("value"))
+        )
+        query = (
+            records.writeStream.format("delta")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start(table)
+        )
+        assert query.awaitTermination(120)
+
+    found = spark.read.format("delta").load(table).orderBy("offset").collect()
+    assert [(row.offset, row.value) for row in found] == [(n, f"value {n}") for n in range(40)]
+
+
+def test_a_delta_table_on_the_bucket_is_written_and_read(spark: SparkSession, bucket: LocalBucket) -> None:
+    """Through S3A; each data file arrives with a checksum that the store has checked."""
+    table = f"s3a://{bucket.name}/tables/one"
+
+    spark.range(20).write.format("delta").save(table)
+
+    assert spark.read.format("delta").load(table).count() == 20
+    s3 = bucket.client()
+    keys = [
+        found["Key"] for found in s3.list_objects_v2(Bucket=bucket.name, Prefix="tables/one/")["Contents"]
+    ]
+    parquet = next(key for key in keys if key.endswith(".parquet"))
+    assert "ChecksumCRC32C" in s3.head_object(Bucket=bucket.name, Key=parquet, ChecksumMode="ENABLED")
+
+
+def test_without_keys_the_sdk_finds_its_own() -> None:
+    """No credentials provider and no endpoint is named for a bucket in the cloud."""
+    settings = s3a_settings(S3Access(region="eu-central-1"))
+
+    assert settings["spark.hadoop.fs.s3a.endpoint.region"] == "eu-central-1"
+    assert not any("credentials" in name or name.endswith("endpoint") for name in settings)
