@@ -1,0 +1,284 @@
+"""What tiering says of its own acts: one frozen value a kind, and the sink that takes them.
+
+    kind                   said when
+    segment_rejected       a closed segment's bytes are not fit to leave the broker
+    copy_started           the metadata topic holds COPY_STARTED, before the first object
+    copy_finished          the metadata topic holds COPY_FINISHED: from here on the copy counts
+    copy_failed            an attempt ended without COPY_FINISHED; what it left is named
+    upload_stalled         a log's frontier did not move although there was something to copy
+    retention_warning      the broker's own retention will reach the frontier before the upload does
+    delete_started         the metadata topic holds DELETE_STARTED, before any object goes
+    delete_finished        the metadata topic holds DELETE_FINISHED, after the last object went
+    leadership_claimed     a new leader's agent has read its own claim back
+    gap_recorded           the frontier may pass a hole, because the bytes are on no replica
+    tier_state             what one table holds of a log, at one offset of the metadata topic
+    tier_set               the same in full, record by record, where digests disagree
+    trim_certified         what justifies a DeleteRecords, durable before the request
+    trim_outcome           what came of it, read back from the broker
+    record_refused         a record of the metadata topic that a table does not follow, and why
+
+Owns the names and fields, nothing else. Who emitted an event, and as which of its sequence, is the envelope's
+(DESIGN §7), put around it by the sink.
+
+Invariant: an event is a fact with its own time and id, complete in itself; a retry repeats both. Ranges are
+half-open. No event carries an opinion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Protocol
+
+from rules.identity import LogId, StoredObject
+
+
+class GapCause(str, Enum):
+    """Why the bytes of a range are on no replica, as far as the one who recorded it could tell."""
+
+    RETENTION_OVERTOOK = "retention_overtook"  # the broker's own retention came before the copy
+    RECORDS_DELETED = "records_deleted"  # somebody's DeleteRecords went past the frontier
+    SEGMENT_MISSING = "segment_missing"  # the files are gone, and nobody asked for it
+    SEGMENT_CORRUPT = "segment_corrupt"  # the bytes are there, on every replica, and are not Kafka's
+    UNKNOWN = "unknown"
+
+
+class DeleteCause(str, Enum):
+    """What a removal from the tier says for itself. A judge infers; it does not take this for proof."""
+
+    LOG_START = "log_start"  # wholly below the log's start, which was moved first
+    FAILED_COPY = "failed_copy"  # never finished
+    ORPHAN = "orphan"  # finished behind a newer leader's claim
+    SUPERSEDED = "superseded"  # another finished segment of the lineage covers it
+    TOPIC_DELETED = "topic_deleted"
+
+
+class TrimResult(str, Enum):
+    """What DeleteRecords came to, by reading the log's start back."""
+
+    ADVANCED = "advanced"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"  # timed out and could not be read back: it may yet have happened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """What every event says. `event_id` and `occurred_at_ms` stay the same through retries."""
+
+    kind: ClassVar[str]
+
+    event_id: str
+    occurred_at_ms: int
+    log: LogId
+    topic: str
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentEvent(LogEvent):
+    """An event about one attempt to copy one segment."""
+
+    segment_id: str
+    base_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRejected(LogEvent):
+    """No attempt was begun: the local bytes of `[base_offset, end_offset)` failed their check."""
+
+    kind: ClassVar[str] = "segment_rejected"
+
+    base_offset: int
+    end_offset: int
+    problem: str  # stable, for programs
+    detail: str
+    position: int | None  # byte in the segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyStarted(SegmentEvent):
+    kind: ClassVar[str] = "copy_started"
+
+    generation: int
+    data_end: int
+    size_bytes: int
+    record_count: int
+    max_timestamp_ms: int
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyFinished(SegmentEvent):
+    kind: ClassVar[str] = "copy_finished"
+
+    generation: int
+    data_end: int
+    size_bytes: int
+    record_count: int
+    max_timestamp_ms: int
+    objects: tuple[StoredObject, ...]
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyFailed(SegmentEvent):
+    kind: ClassVar[str] = "copy_failed"
+
+    error: str  # the class of error, stable, for programs
+    detail: str
+    attempt: int
+    leftovers: tuple[str, ...]  # keys under which something may lie
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadStalled(LogEvent):
+    kind: ClassVar[str] = "upload_stalled"
+
+    frontier: int
+    stalled_ms: int
+    waiting_segments: int
+    waiting_bytes: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionWarning(LogEvent):
+    """Said before data is lost: at the rates now seen, `[frontier, …)` expires locally uncopied."""
+
+    kind: ClassVar[str] = "retention_warning"
+
+    frontier: int
+    local_start: int
+    expires_in_ms: int
+    copied_in_ms: int
+    lag_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteStarted(SegmentEvent):
+    kind: ClassVar[str] = "delete_started"
+
+    generation: int
+    cause: DeleteCause
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFinished(SegmentEvent):
+    kind: ClassVar[str] = "delete_finished"
+
+    generation: int
+    cause: DeleteCause
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadershipClaimed(LogEvent):
+    """`leader_epoch` is the claim's; records of lower epochs behind `metadata_offset` count for nothing."""
+
+    kind: ClassVar[str] = "leadership_claimed"
+
+    broker_id: int
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapRecorded(LogEvent):
+    kind: ClassVar[str] = "gap_recorded"
+
+    start_offset: int
+    end_offset: int
+    cause: GapCause
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierState(LogEvent):
+    """Two tables that read the topic alike say the same digest at the same `metadata_offset`."""
+
+    kind: ClassVar[str] = "tier_state"
+
+    metadata_partition: int
+    metadata_offset: int
+    digest: str  # 64 hexadecimal digits
+    tiered_start: int
+    frontier: int
+    segment_count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierSet(LogEvent):
+    """Each record that the digest at `metadata_offset` sums up: its key, and the SHA-256 of key and value."""
+
+    kind: ClassVar[str] = "tier_set"
+
+    metadata_partition: int
+    metadata_offset: int
+    members: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimCertified(LogEvent):
+    """The whole case for moving every replica's start from `old_start` to `new_start`."""
+
+    kind: ClassVar[str] = "trim_certified"
+
+    certificate_id: str
+    old_start: int
+    new_start: int
+    frontier: int
+    metadata_partition: int
+    metadata_offset: int
+    digest: str
+    agreeing_brokers: tuple[int, ...]
+    segments: tuple[tuple[str, str], ...]  # segment id, checksum of its .log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimOutcome(LogEvent):
+    kind: ClassVar[str] = "trim_outcome"
+
+    certificate_id: str
+    result: TrimResult
+    start_read_back: int | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRefused(LogEvent):
+    """`key` is shown as text. A record whose key names no log is the reader's own finding, not an event."""
+
+    kind: ClassVar[str] = "record_refused"
+
+    metadata_partition: int
+    metadata_offset: int
+    key: str
+    reason: str  # stable, for programs
+    detail: str
+
+
+KINDS: tuple[type[LogEvent], ...] = (
+    SegmentRejected,
+    CopyStarted,
+    CopyFinished,
+    CopyFailed,
+    UploadStalled,
+    RetentionWarning,
+    DeleteStarted,
+    DeleteFinished,
+    LeadershipClaimed,
+    GapRecorded,
+    TierState,
+    TierSet,
+    TrimCertified,
+    TrimOutcome,
+    RecordRefused,
+)
+
+
+class EventSink(Protocol):
+    """Takes events. When `emit` has returned, the event is as durable as the sink promises to make it."""
+
+    def emit(self, event: LogEvent) -> None: ...
