@@ -7,9 +7,12 @@ everything, because a defect of ours must not look like one of the codes that a 
 from __future__ import annotations
 
 import os
+import select
 import sys
 import traceback
-from importlib.metadata import version
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,24 +20,33 @@ import typer
 from typer.core import TyperGroup
 
 from seawall.cli import doctor, log, settings
+from seawall.cli.console import StdoutClosed
 from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED, SYSTEM
 from seawall.cli.options import Invocation
 from tiering.errors import StatedError
 
 
-class _PipeClosed(Exception):
-    """Whoever read our output stopped reading."""
+class _OtherPipeClosed(Exception):
+    """Some other pipe or socket broke, which is a failure like any other of the system's."""
 
 
 class _Root(TyperGroup):
+    def make_context(self, *arguments: Any, **named: Any) -> Any:  # where --help is printed
+        with _broken_pipes_told_apart():
+            return super().make_context(*arguments, **named)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _broken_pipes_told_apart():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            # Typer would exit with 1, which here means findings.
-            if _stdout_is_open():
-                raise
-            raise _PipeClosed from None
+
+
+@contextmanager
+def _broken_pipes_told_apart() -> Iterator[None]:
+    """Keep a broken pipe from Typer, which would exit with 1: here that means findings."""
+    try:
+        yield
+    except BrokenPipeError as broken:
+        raise (_OtherPipeClosed if _stdout_is_open() else StdoutClosed) from broken
 
 
 app = typer.Typer(
@@ -47,14 +59,19 @@ app = typer.Typer(
     epilog="Settings: flags, then SEAWALL_* variables, then seawall.toml. Exit codes: docs/EXIT_CODES.md.",
 )
 app.command()(doctor.doctor)
-app.add_typer(log.app)
+app.add_typer(log.app, short_help="Print or verify Kafka's files on disk.")
 app.command()(settings.settings)
 
 
 def _print_version(is_asked: bool) -> None:
-    if is_asked:
-        typer.echo(f"seawall {version('seawall')}")
-        raise typer.Exit
+    if not is_asked:
+        return
+    try:
+        installed = version("seawall")
+    except PackageNotFoundError:
+        installed = "(not installed: run from its source)"
+    typer.echo(f"seawall {installed}")
+    raise typer.Exit
 
 
 @app.callback()
@@ -82,7 +99,7 @@ def _run() -> int:
     try:
         status = _status()
         sys.stdout.flush()
-    except (_PipeClosed, BrokenPipeError):
+    except (StdoutClosed, BrokenPipeError):
         # What is still buffered has nowhere to go; Python would complain about it while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
@@ -91,16 +108,16 @@ def _run() -> int:
 
 def _status() -> int:
     try:
-        app()
+        app(prog_name="seawall")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except StatedError as error:
         typer.echo(f"seawall: {error}", err=True)
         return error.exit_code
-    except (_PipeClosed, BrokenPipeError):
+    except StdoutClosed:
         raise
-    except OSError as refused:
-        typer.echo(f"seawall: the operating system refused: {refused}", err=True)
+    except (OSError, _OtherPipeClosed) as refused:
+        typer.echo(f"seawall: the operating system refused: {refused.__cause__ or refused}", err=True)
         return SYSTEM
     except Exception as error:  # noqa: BLE001 the edge of the program: see the module's docstring
         traceback.print_exc()
@@ -115,7 +132,9 @@ def _status() -> int:
 
 def _stdout_is_open() -> bool:
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return False
-    return True
+        descriptor = sys.stdout.fileno()
+    except OSError:  # not a file, as in a test
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)  # no event is asked for: only errors and hang-ups are reported
+    return not poll.poll(0)

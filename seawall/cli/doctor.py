@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from seawall.cli.console import stdout_console
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Region, load_settings
 from seawall.doctor.finding import Finding, Status
@@ -45,7 +45,7 @@ def doctor(
     loaded = load_settings(
         context, bootstrap=bootstrap, bucket=bucket, endpoint_url=endpoint_url, region=region
     )
-    console = Console(soft_wrap=True, highlight=False)
+    console = stdout_console()
     seen = []
     for finding in examine(loaded.settings):
         seen.append(finding)

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import typer
 from pydantic import SecretStr
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from seawall.cli.console import print_table
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region, load_settings
 from seawall.jvm.cache import cache_dir
 from seawall.settings import Loaded, Origin
@@ -42,7 +41,7 @@ def settings(
     if as_json:
         typer.echo(json.dumps([_as_json(row) for row in rows], indent=2))
     else:
-        Console(soft_wrap=True).print(_table(rows))
+        print_table(("key", "value", "from"), [_cells(row) for row in rows])
 
 
 def _settings(loaded: Loaded) -> Iterator[Row]:
@@ -64,9 +63,7 @@ def _as_json(row: Row) -> dict[str, str | None]:
     return {"key": key, "value": value, "variable": name, "from": origin.source, "name": origin.name or None}
 
 
-def _table(rows: list[Row]) -> Table:
-    table = Table("key", "value", "from", box=None, pad_edge=False, header_style="bold")
-    for key, value, _, origin in rows:
-        shown = Text(value) if value is not None else Text("not set", style="dim")
-        table.add_row(Text(key), shown, Text(str(origin), style="dim" if origin.source == "default" else ""))
-    return table
+def _cells(row: Row) -> tuple[Text, ...]:
+    key, value, _, origin = row
+    shown = Text(value) if value is not None else Text("not set", style="dim")
+    return Text(key), shown, Text(str(origin), style="dim" if origin.source == "default" else "")

@@ -23,7 +23,7 @@ CONNECTS_AT_MOST = 12  # enough to see that advertised addresses are wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Broker:
+class Broker:
     broker_id: int
     host: str
     port: int
@@ -32,7 +32,7 @@ class _Broker:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cluster:
     cluster_id: str | None
-    brokers: tuple[_Broker, ...]
+    brokers: tuple[Broker, ...]
 
 
 def examine(settings: KafkaSettings) -> Iterator[Finding]:
@@ -47,7 +47,7 @@ def examine(settings: KafkaSettings) -> Iterator[Finding]:
         return
     named = f"cluster {answer.cluster_id}" if answer.cluster_id else "a cluster without an id"
     yield ok("kafka", f"{settings.bootstrap} answers for {named}")
-    yield _advertised(answer.brokers)
+    yield advertised(answer.brokers)
 
 
 def _ask(settings: KafkaSettings) -> _Cluster | Finding:
@@ -74,13 +74,14 @@ def _ask(settings: KafkaSettings) -> _Cluster | Finding:
         remedy = "Check kafka.bootstrap, that the broker is up, and security.protocol in [kafka.client]."
         return fail("kafka", f"{settings.bootstrap} does not answer: {why}", remedy)
     brokers = (
-        _Broker(broker_id=broker.id, host=str(broker.host), port=broker.port)
+        Broker(broker_id=broker.id, host=str(broker.host), port=broker.port)
         for _, broker in sorted(metadata.brokers.items())
     )
     return _Cluster(cluster_id=metadata.cluster_id, brokers=tuple(brokers))
 
 
-def _advertised(brokers: tuple[_Broker, ...]) -> Finding:
+def advertised(brokers: tuple[Broker, ...]) -> Finding:
+    """Whether a connection can be made to each broker's own address."""
     subject = "kafka brokers"
     tried = brokers[:CONNECTS_AT_MOST]
     refused = [
@@ -95,7 +96,7 @@ def _advertised(brokers: tuple[_Broker, ...]) -> Finding:
     return ok(subject, f"{len(brokers)} reachable at the addresses they advertise")
 
 
-def _is_open(broker: _Broker) -> bool:
+def _is_open(broker: Broker) -> bool:
     try:
         socket.create_connection((broker.host, broker.port), timeout=CONNECT_TIMEOUT_S).close()
     except OSError:
