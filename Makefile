@@ -9,7 +9,10 @@ UV_VERSION := 0.13.8
 
 VENV := .venv
 IN_VENV := $(VENV)/bin
-# Stamps are named for the content they stand for, so a checkout that only touches files repeats nothing.
+# Stamps are named for what they stand for, so a checkout that only touches files repeats nothing. The first
+# holds this folder's name: an environment does not survive being moved, nor the Python under it being removed.
+CREATED := $(VENV)/.created-$(shell echo "$(CURDIR)" | cksum | tr ' ' '-')
+$(shell test -x $(IN_VENV)/python || rm -f $(VENV)/.created-*)
 LOCKS := requirements/build.txt requirements/dev.txt
 PACKAGES := $(VENV)/.packages-$(shell cat $(LOCKS) | cksum | tr ' ' '-')
 SEAWALL := $(VENV)/.seawall-$(shell cksum < pyproject.toml | tr ' ' '-')
@@ -64,7 +67,7 @@ clean: ## Remove what was built here; the fetched jars stay in the cache folder
 .PHONY: setup-python
 setup-python: $(SEAWALL)
 
-$(VENV)/.created:
+$(CREATED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 		echo "seawall: Python 3.10 or newer is needed, and $(PYTHON) is not; run: make PYTHON=/path/to/python3.11" >&2; \
 		exit 1; }
@@ -76,7 +79,7 @@ $(VENV)/.created:
 	@touch $@
 
 # Two steps, and no build isolation: pyspark comes as a source archive, and what builds it is pinned as well.
-$(PACKAGES): $(VENV)/.created
+$(PACKAGES): $(CREATED)
 	@echo "seawall: installing Python packages (about 600 MB, a few minutes, once)" >&2
 	@$(PIP) install --require-hashes --no-build-isolation -r requirements/build.txt
 	@$(PIP) install --require-hashes --no-build-isolation -r requirements/dev.txt
