@@ -10,27 +10,34 @@ import os
 import select
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from seawall.cli import doctor, log, settings
 from seawall.cli.console import StdoutClosed
 from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED, SYSTEM
-from seawall.cli.options import Invocation
+from seawall.cli.invocation import Invocation
+from seawall.cli.lazy import LazyGroup
 from tiering.errors import StatedError
+
+VERBS: Mapping[str, str] = {
+    "demo": "seawall.cli.demo",
+    "doctor": "seawall.cli.doctor",
+    "settings": "seawall.cli.settings",
+    "log": "seawall.cli.log",
+}
 
 
 class _OtherPipeClosed(Exception):
     """Some other pipe or socket broke, which is a failure like any other of the system's."""
 
 
-class _Root(TyperGroup):
+class _Root(LazyGroup):
+    verbs = VERBS
+
     def make_context(self, *arguments: Any, **named: Any) -> Any:  # where --help is printed
         with _broken_pipes_told_apart():
             return super().make_context(*arguments, **named)
@@ -58,14 +65,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Settings: flags, then SEAWALL_* variables, then seawall.toml. Exit codes: docs/EXIT_CODES.md.",
 )
-app.command()(doctor.doctor)
-app.add_typer(log.app, short_help="Print or verify Kafka's files on disk.")
-app.command()(settings.settings)
 
 
 def _print_version(is_asked: bool) -> None:
     if not is_asked:
         return
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         installed = version("seawall")
     except PackageNotFoundError:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from seawall.cli.invocation import Invocation
 from seawall.settings import Loaded, load
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -31,13 +30,6 @@ EndpointUrl: TypeAlias = Annotated[
 Region: TypeAlias = Annotated[
     str | None, typer.Option("--region", metavar="NAME", help="Instead of s3.region.")
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
-    """What was said before the verb; `typer.Context.obj` of every verb."""
-
-    settings_file: Path | None
 
 
 def load_settings(

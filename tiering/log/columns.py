@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tiering.log.batch import CODEC_MASK, HEADER_BYTES, MAGIC
 from tiering.log.codec import Codec
@@ -40,8 +40,11 @@ assert HEADER_DTYPE.itemsize == HEADER_BYTES
 
 KNOWN_ATTRIBUTES = 0x7F
 RECORD_BYTES_MIN = 7  # length, attributes, two deltas, two null lengths, header count: a byte each
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:  # numpy.typing takes as long to import as numpy
+    from numpy.typing import NDArray
+
+    Bools: TypeAlias = NDArray[np.bool_]
+    Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiering.log.errors import EntriesErased, EntryBeyondLog, EntryOutOfOrder, LogFormatError, PartialEntry
 from tiering.log.wire import Buffer
+
+if TYPE_CHECKING:  # numpy.typing takes as long to import as numpy
+    from numpy.typing import NDArray
 
 OFFSET_INDEX = "offset index"
 TIME_INDEX = "time index"

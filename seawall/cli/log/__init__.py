@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import typer
 
-from seawall.cli.log.dump import dump
-from seawall.cli.log.verify import verify
+from seawall.cli.lazy import LazyGroup
 
-app = typer.Typer(
-    name="log",
+
+class _Log(LazyGroup):
+    verbs: ClassVar[Mapping[str, str]] = {
+        "verify": "seawall.cli.log.verify",
+        "dump": "seawall.cli.log.dump",
+    }
+
+
+log = typer.Typer(
+    cls=_Log,
     help="Print or verify Kafka's files on disk: segments, indexes, snapshots, checkpoints. Read-only.",
+    short_help="Print or verify Kafka's files on disk.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
-app.command()(verify)
-app.command()(dump)
+
+
+@log.callback()
+def _log() -> None:
+    pass

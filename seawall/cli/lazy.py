@@ -1,0 +1,34 @@
+"""Groups of verbs that import a verb when it is called, or when help lists it.
+
+A verb brings what it works with: boto3, pydantic, numpy. Together they take longer to import than most
+verbs take to run, and a script calls one verb at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+
+class LazyGroup(TyperGroup):
+    """`verbs` gives each verb's module, in the order of the help. Subclasses set it."""
+
+    verbs: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.verbs)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.verbs:
+            return None
+        found = getattr(import_module(self.verbs[cmd_name]), cmd_name)
+        if isinstance(found, typer.Typer):
+            return get_command(found)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(cmd_name)(found)
+        return get_command(alone)
