@@ -7,9 +7,9 @@ lived through an election can answer "no leader" for a minute.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget to re-export these
     AdminClient,
     AlterConfigOpType,
@@ -22,6 +22,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs f
 from seawall.local.waiting import wait_until
 
 ANSWER_DEADLINE_S = 30.0
+FLUSH_DEADLINE_S = 60.0
+QUEUE_RECORDS = 10_000
+BATCH_BYTES = 16 * 1024  # the Java producer's default
 
 __all__ = [
     "SILENT",
@@ -33,6 +36,7 @@ __all__ = [
     "in_sync",
     "leaders",
     "live_broker_ids",
+    "produce",
     "set_config",
 ]
 
@@ -114,3 +118,29 @@ def set_config(
     resource = ConfigResource(kind, name, incremental_configs=changes)
     admin = admin_client(bootstrap)
     admin.incremental_alter_configs([resource])[resource].result(ANSWER_DEADLINE_S)
+
+
+def produce(bootstrap: str, topic: str, values: Iterable[bytes]) -> int:
+    """Send these values to partition 0 and wait for every acknowledgement; how many there were."""
+    acknowledged = 0
+
+    def count(error: KafkaError | None, _: Message) -> None:
+        nonlocal acknowledged
+        if error is not None:
+            raise KafkaException(error)
+        acknowledged += 1
+
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "acks": "all",
+        "batch.size": BATCH_BYTES,
+        "queue.buffering.max.messages": QUEUE_RECORDS,
+    }
+    producer = Producer(settings, logger=SILENT)
+    for value in values:
+        while len(producer) >= QUEUE_RECORDS:
+            producer.poll(0.1)
+        producer.produce(topic, value=value, partition=0, on_delivery=count)
+        producer.poll(0)
+    producer.flush(FLUSH_DEADLINE_S)
+    return acknowledged

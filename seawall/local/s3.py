@@ -1,4 +1,4 @@
-"""The S3 client for a bucket on this machine, made in this one place.
+"""The S3 client for a bucket on this machine, made in this one place, and what the demo asks of it.
 
 Everything about it is said here: address, credentials, region. Nothing is taken from the user's environment
 or files, neither keys nor a profile nor a proxy nor a CA bundle, so that a demo can never reach a real
@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import boto3
 import botocore.session
 from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from seawall.local.errors import UploadRefused
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -72,3 +75,32 @@ def make_bucket(address: S3Address) -> None:
 def base64_crc32c(crc: int) -> str:
     """A CRC-32C as S3's headers have it."""
     return base64.b64encode(crc.to_bytes(4, "big")).decode()
+
+
+def put_once(s3: S3Client, bucket: str, key: str, body: bytes, *, crc: int) -> str:
+    """Store an object that was not there, with the checksum that it must have; its version id."""
+    try:
+        answer = s3.put_object(
+            Bucket=bucket, Key=key, Body=body, ChecksumCRC32C=base64_crc32c(crc), IfNoneMatch="*"
+        )
+    except ClientError as refused:
+        why = refused.response["Error"]["Code"]
+        raise UploadRefused(name=s3.meta.endpoint_url, key=key, why=why) from refused
+    return answer["VersionId"]
+
+
+def sizes_by_key(s3: S3Client, bucket: str, prefix: str) -> dict[str, int]:
+    """Every object under a prefix, page by page."""
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    return {found["Key"]: found["Size"] for page in pages for found in page.get("Contents", [])}
+
+
+def stored_crc32c(s3: S3Client, bucket: str, key: str) -> str | None:
+    """The checksum that the store keeps with the object, as its headers have it."""
+    return s3.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED").get("ChecksumCRC32C")
+
+
+def read_range(s3: S3Client, bucket: str, key: str, start: int, end: int) -> bytes:
+    """Bytes [start, end) of an object."""
+    answer = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")
+    return answer["Body"].read()
