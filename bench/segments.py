@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.encode.record_batch import PlainRecord, encode_batch
+from tiering.log.segment import iter_batches
 
 FOLDER = Path("build/bench")
 PLAIN_BYTES = 1 << 30
@@ -25,6 +26,17 @@ def segment(codec: str) -> Path:
         unfinished = path.with_suffix(".tmp")
         _write(unfinished, codec)
         unfinished.rename(path)
+    return path
+
+
+def one_batch(codec: str) -> Path:
+    """The first batch of the same segment: what is left of a run on it is the start of the program."""
+    whole = segment(codec)
+    path = FOLDER / f"{codec}-one-batch" / whole.name
+    with whole.open("rb") as file:
+        batch = next(iter_batches(file.fileno()))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.read(batch.header.size_bytes))
     return path
 
 
