@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.text import Text
 
 from seawall.cli.console import StdoutClosed, stdout_console
+from seawall.cli.exit_codes import FINDINGS
 from seawall.cli.options import Json
-from seawall.demo import Demo, Told
+from seawall.demo import Demo, ProofFailed, Told
 
 NAME_WIDTH = 9
 
@@ -32,12 +33,16 @@ def demo(as_json: Json = False) -> None:
     """
     began = time.monotonic()
     console, waiting = stdout_console(), Console(stderr=True)
-    with _folder() as folder, Demo(folder) as story:
-        for chapter in story.chapters():
-            chapter_began = time.monotonic()
-            with waiting.status(chapter.doing):  # a spinner, on a terminal only
-                told = chapter.act()
-            _print(console, chapter.name, told, since=chapter_began, as_json=as_json)
+    try:
+        with _folder() as folder, Demo(folder) as story:
+            for chapter in story.chapters():
+                chapter_began = time.monotonic()
+                with waiting.status(chapter.doing):  # a spinner, on a terminal only
+                    told = chapter.act()
+                _print(console, chapter.name, told, since=chapter_began, as_json=as_json)
+    except ProofFailed as failed:
+        typer.echo(f"seawall: {failed}", err=True)
+        raise typer.Exit(FINDINGS) from failed
     ending = Told(
         says="every step above; the servers are stopped, their files removed", facts={"proved": True}
     )

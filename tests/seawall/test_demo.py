@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from seawall.demo import Chapter, Demo, ProofFailed, Told, prove
+from seawall.cli.exit_codes import FINDINGS
+from seawall.demo import Chapter, Demo, Told, prove
 from tests.seawall.cli.calling import call
 
 CHAPTERS = ["start", "produce", "verify", "copy", "damage", "list", "read"]
@@ -81,7 +82,7 @@ def test_a_proof_that_does_not_hold_ends_the_demo_with_1(
     called = call("demo")
 
     [kept] = tmp_path.glob("seawall-demo-*")
-    assert called.status == ProofFailed.exit_code == 1
+    assert called.status == FINDINGS
     assert called.stdout == ""
     assert "bytes are equal" in called.stderr
     assert "one byte differs" in called.stderr
