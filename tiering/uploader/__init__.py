@@ -1,0 +1,1 @@
+"""Moves closed segments of the logs that this broker leads to the store, each proved before it counts."""

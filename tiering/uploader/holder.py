@@ -1,0 +1,198 @@
+"""Keeps closed segments open until they are committed, so that nobody's unlink can take them first.
+
+An agent beside a broker cannot stop the broker's own retention. A file whose name is gone lives on while a
+descriptor is open: rename to `.deleted`, unlink and a broker's restart (which unlinks `.deleted` at load)
+leave it readable here. What this costs is disk space that Kafka believes to be free, so it is bounded by
+count and by bytes, and counted.
+
+Owns the descriptors. Refuses a segment over the limits rather than growing past them: the oldest of a log
+come first, as those are what retention takes first. Decides nothing about copying.
+
+Invariant: a held segment was closed when it was opened and has not changed its size since; one that a
+truncation cut off the log's end is let go, as its bytes are no longer the log's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tiering.log.directory import FileKind, Segment
+
+SIDE_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldLimits:
+    """How much may be held over all logs. Descriptors are four a segment at most: mind `ulimit -n`."""
+
+    count_max: int = 200
+    bytes_max: int = 20 * 1024**3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSegment:
+    """An open segment. `descriptors` has the `.log` as FileKind.SEGMENT, and those side files that exist."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    path: Path  # where it stood when it was opened
+    descriptors: Mapping[FileKind, int]
+
+    @property
+    def log_descriptor(self) -> int:
+        return self.descriptors[FileKind.SEGMENT]
+
+    def is_unlinked(self) -> bool:
+        """Whether its name is gone: from here on it is our descriptor that keeps its bytes on disk."""
+        return os.fstat(self.log_descriptor).st_nlink == 0
+
+    def has_changed(self) -> bool:
+        return os.fstat(self.log_descriptor).st_size != self.size_bytes
+
+    def close(self) -> None:
+        for descriptor in self.descriptors.values():
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldTotals:
+    """For metrics. `pinned_bytes` are on disk only because we hold them."""
+
+    count: int
+    size_bytes: int
+    pinned_bytes: int
+    refused_count: int  # wanted by the last look at each log, and over the limits
+
+
+@dataclass(slots=True)
+class _Held:
+    segments: dict[int, HeldSegment] = field(default_factory=dict)  # by base offset
+    refused_count: int = 0
+
+
+class SegmentHolder:
+    """The held segments of all logs. Not for use from several threads at once."""
+
+    def __init__(self, limits: HoldLimits | None = None) -> None:
+        self._limits = limits or HoldLimits()
+        self._logs: dict[str, _Held] = {}
+        self._size_bytes = 0
+
+    def keep(self, log: str, segments: Iterable[Segment]) -> tuple[HeldSegment, ...]:
+        """Bring what is held of `log` up to date with a listing of its live segments; what is held now.
+
+        `segments` are all that the directory lists, the active one included.
+        """
+        listed = sorted(segments, key=lambda segment: segment.base_offset)
+        held = self._logs.setdefault(log, _Held())
+        self._let_go_of_changed(held, listed)
+        held.refused_count = 0
+        for segment in listed:
+            if segment.end_offset is None or segment.base_offset in held.segments:
+                continue
+            if not self._has_room(segment.size_bytes):
+                held.refused_count += 1
+                continue
+            opened = _open(segment, segment.end_offset)
+            if opened is not None:
+                held.segments[segment.base_offset] = opened
+                self._size_bytes += opened.size_bytes
+        return self.held(log)
+
+    def held(self, log: str) -> tuple[HeldSegment, ...]:
+        """What is held of a log, by base offset."""
+        held = self._logs.get(log, _Held())
+        return tuple(held.segments[base] for base in sorted(held.segments))
+
+    def release(self, log: str, *, below: int) -> None:
+        """Let go of the segments that end at or below an offset: they are committed."""
+        held = self._logs.get(log, _Held())
+        for base, segment in list(held.segments.items()):
+            if segment.end_offset <= below:
+                self._let_go(held, base)
+
+    def drop(self, log: str) -> None:
+        """Let go of a whole log: it is no longer led from here, or no longer tiered."""
+        held = self._logs.pop(log, _Held())
+        for base in list(held.segments):
+            self._let_go(held, base)
+
+    def totals(self) -> HoldTotals:
+        every = [segment for held in self._logs.values() for segment in held.segments.values()]
+        return HoldTotals(
+            count=len(every),
+            size_bytes=self._size_bytes,
+            pinned_bytes=sum(segment.size_bytes for segment in every if segment.is_unlinked()),
+            refused_count=sum(held.refused_count for held in self._logs.values()),
+        )
+
+    def close(self) -> None:
+        for log in list(self._logs):
+            self.drop(log)
+
+    def _let_go_of_changed(self, held: _Held, listed: list[Segment]) -> None:
+        """Keep what is listed as it was, and what went from the front; nothing that went from the end."""
+        ends = {segment.base_offset: segment.end_offset for segment in listed}
+        first_base = listed[0].base_offset if listed else None
+        for base, segment in list(held.segments.items()):
+            as_it_was = ends.get(base) == segment.end_offset and not segment.has_changed()
+            from_the_front = base not in ends and first_base is not None and segment.end_offset <= first_base
+            if not (as_it_was or from_the_front):
+                self._let_go(held, base)
+
+    def _has_room(self, size_bytes: int) -> bool:
+        count = sum(len(held.segments) for held in self._logs.values())
+        return count < self._limits.count_max and self._size_bytes + size_bytes <= self._limits.bytes_max
+
+    def _let_go(self, held: _Held, base: int) -> None:
+        segment = held.segments.pop(base)
+        self._size_bytes -= segment.size_bytes
+        segment.close()
+
+
+def _open(segment: Segment, end_offset: int) -> HeldSegment | None:
+    """Open a closed segment and its side files; None when it went meanwhile, under any of its names."""
+    descriptors: dict[FileKind, int] = {}
+    with contextlib.ExitStack() as undo:
+        for kind, path in _files(segment):
+            descriptor = _open_file(path)
+            if descriptor is not None:
+                descriptors[kind] = descriptor
+                undo.callback(os.close, descriptor)
+        if FileKind.SEGMENT not in descriptors:
+            return None
+        size_bytes = os.fstat(descriptors[FileKind.SEGMENT]).st_size
+        if size_bytes != segment.size_bytes:
+            return None  # not the file that was listed: the next listing will say what it is
+        undo.pop_all()
+    return HeldSegment(
+        base_offset=segment.base_offset,
+        end_offset=end_offset,
+        size_bytes=size_bytes,
+        path=segment.path,
+        descriptors=descriptors,
+    )
+
+
+def _files(segment: Segment) -> Iterator[tuple[FileKind, Path]]:
+    yield FileKind.SEGMENT, segment.path
+    for kind in SIDE_KINDS:
+        yield kind, segment.side_file(kind)
+    # The state of producers at a segment's end stands under the next segment's base.
+    snapshot = segment.path.with_name(f"{segment.end_offset:020d}.snapshot")
+    yield FileKind.PRODUCER_SNAPSHOT, snapshot
+
+
+def _open_file(path: Path) -> int | None:
+    """Open it, or what Kafka renamed it to on the way out."""
+    for name in (path, path.with_name(path.name + ".deleted")):
+        try:
+            return os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+    return None
