@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import contextlib
 import os
-import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,8 @@ from seawall.jvm import classpath, ivy
 from seawall.jvm.cache import exclusive
 from seawall.jvm.errors import CacheUnusable, FetchFailed, JarsDiffer, NotSetUp, UnknownClasspath
 from seawall.jvm.pins import write_pins
-
-JARS = {"one-1.0.jar": b"one", "two-1.0.jar": b"two"}
-DEADLINE_S = 30
+from tests.seawall.jvm import racer
+from tests.seawall.jvm.racer import JARS
 
 
 class FakeRepository:
@@ -173,73 +172,81 @@ def test_finished_cache_need_not_be_writable(cache: Path, monkeypatch: pytest.Mo
     assert _names(classpath.ensure("broker", cache=cache, retrieve=refuses)) == sorted(JARS)
 
 
-def _in_fork(act: Callable[[], object]) -> multiprocessing.process.BaseProcess:
-    process = multiprocessing.get_context("fork").Process(target=act)
-    process.start()
-    return process
+def _told(process: subprocess.Popen[str], until: str) -> list[str]:
+    """What a set-up prints up to the line that begins so."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line.rstrip("\n"))
+        if line.startswith(until):
+            return lines
+    raise AssertionError(f"it ended without saying {until!r}: {lines}")
 
 
-def test_two_set_ups_at_once_fetch_once(cache: Path) -> None:
-    """Of two processes that start together, one fetches and the other waits and then uses the same jars."""
-    fork = multiprocessing.get_context("fork")
-    start, asked = fork.Barrier(2), fork.Value("i", 0)
+@pytest.fixture
+def racers(cache: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """Two set-ups not yet begun to fetch, in processes of their own."""
+    with contextlib.ExitStack() as running:
+        started = [racer.start(ivy.FILES, cache) for _ in range(2)]
+        for process in started:
+            running.enter_context(process)
+            running.callback(process.kill)
+        yield started
 
-    def slow_repository(name: str, into: Path, ivy_cache: Path) -> None:
-        with asked.get_lock():
-            asked.value += 1
-        FakeRepository(JARS)(name, into, ivy_cache)
 
-    def set_up() -> None:
-        start.wait(DEADLINE_S)
-        classpath.ensure("broker", cache=cache, retrieve=slow_repository)
+def test_two_set_ups_at_once_fetch_once(cache: Path, racers: list[subprocess.Popen[str]]) -> None:
+    """Of two processes, one fetches, the other says that it waits, and then uses the same jars."""
+    is_first = {process: _told(process, "said")[0].startswith("said fetching") for process in racers}
+    (fetching,) = (process for process, first in is_first.items() if first)
+    (waiting,) = (process for process, first in is_first.items() if not first)
+    _told(fetching, "fetching")
 
-    processes = [_in_fork(set_up) for _ in range(2)]
-    for process in processes:
-        process.join(DEADLINE_S)
+    fetching.communicate("\n")
+    waited, _ = waiting.communicate()
 
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert asked.value == 1
+    assert [process.returncode for process in (fetching, waiting)] == [0, 0]
+    assert waited == ""
     assert _names(classpath.jars("broker", cache=cache)) == sorted(JARS)
-
-
-def test_waiting_set_up_says_so(cache: Path) -> None:
-    """Whoever finds the lock taken is told why nothing moves."""
-    lock = cache / "jars" / ".lock"
-    lock.parent.mkdir(parents=True)
-    fork = multiprocessing.get_context("fork")
-    said = fork.SimpleQueue()
-
-    with exclusive(lock, lambda: None):
-        process = _in_fork(
-            lambda: classpath.ensure("broker", cache=cache, retrieve=FakeRepository(JARS), say=said.put)
-        )
-        first = said.get()
-    process.join(DEADLINE_S)
-
-    assert "waiting" in first
-    assert process.exitcode == 0
 
 
 def test_killed_set_up_is_cleaned_up_by_the_next(cache: Path) -> None:
     """A set-up killed in mid-fetch holds no lock and leaves nothing that counts; the next one clears up."""
-    fork = multiprocessing.get_context("fork")
-    is_fetching = fork.Event()
-
-    def never_ends(name: str, into: Path, ivy_cache: Path) -> None:
-        (into / "one-1.0.jar").write_bytes(b"one")
-        is_fetching.set()
-        signal.pause()
-
-    process = _in_fork(lambda: classpath.ensure("broker", cache=cache, retrieve=never_ends))
-    assert is_fetching.wait(DEADLINE_S)
-    process.kill()
-    process.join(DEADLINE_S)
+    with racer.start(ivy.FILES, cache) as process:
+        _told(process, "fetching")
+        process.kill()
+    assert len(_left_behind(cache)) == 1
     with pytest.raises(NotSetUp):
         classpath.jars("broker", cache=cache)
 
     jars = classpath.ensure("broker", cache=cache, retrieve=FakeRepository(JARS))
 
     assert _left_behind(cache) == {jars[0].parent.name}
+
+
+def test_lock_is_free_although_a_child_of_its_holder_lives(tmp_path: Path) -> None:
+    """A process forked inside the lock, as a pool of workers might be, does not keep it from the next."""
+    lock = tmp_path / "lock"
+    with exclusive(lock, lambda: None):
+        child = subprocess.Popen(["sleep", "60"], pass_fds=_descriptors_of(lock))
+    try:
+        waited = []
+        with exclusive(lock, lambda: waited.append(True)):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+    assert waited == []
+
+
+def _descriptors_of(path: Path) -> list[int]:
+    target = path.stat()
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.path.samestat(entry.stat(), target):
+                found.append(int(entry.name))
+    return found
 
 
 def test_new_pins_do_not_touch_the_old_jars(cache: Path) -> None:
