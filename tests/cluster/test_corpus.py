@@ -245,16 +245,23 @@ def test_torn_tails_end_inside_a_batch_and_recovery_cuts_them(corpus: Corpus, or
 def test_the_dead_leader_has_records_that_the_others_do_not(corpus: Corpus, oracle: Oracle) -> None:
     """At and after the fork the old leader holds epoch 0, the others epoch 1; after its return all agree."""
     notes = corpus.written["forked"].notes
+    states = (FORKED, "nodes/stopped")
+    logs = {
+        (state, node_id): sorted(corpus.partition("forked", state=state, node_id=node_id).glob("*.log"))
+        for state in states
+        for node_id in (1, 2, 3)
+    }
+    dump = oracle.dump([path for paths in logs.values() for path in paths])
     apart, together = (
         {
             node_id: [
                 (batch.base_offset, batch.leader_epoch, batch.crc)
-                for path in sorted(corpus.partition("forked", state=state, node_id=node_id).glob("*.log"))
-                for batch in oracle.dump([path])[path].batches
+                for path in logs[state, node_id]
+                for batch in dump[path].batches
             ]
             for node_id in (1, 2, 3)
         }
-        for state in (FORKED, "nodes/stopped")
+        for state in states
     )
     old = apart.pop(notes["old_leader"])
 
