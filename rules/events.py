@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Protocol
 
-from rules.identity import LogId, StoredObject
+from rules.identity import LogId, ObjectRef
 
 
 class GapCause(str, Enum):
@@ -117,7 +117,7 @@ class CopyFinished(SegmentEvent):
     size_bytes: int
     record_count: int
     max_timestamp_ms: int
-    objects: tuple[StoredObject, ...]
+    objects: tuple[ObjectRef, ...]
     metadata_offset: int
 
 

@@ -20,7 +20,7 @@ class LogId(NamedTuple):
     partition: int
 
 
-class StoredObject(NamedTuple):
+class ObjectRef(NamedTuple):
     """One version of one object, as the store confirmed it.
 
     `version_id` is None only in a bucket without versions. `checksum` is base64, as the store gives it.

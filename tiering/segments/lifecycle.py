@@ -1,0 +1,102 @@
+"""What may follow what in the life of a copy.
+
+                     COPY_STARTED ──► COPY_FINISHED ──► DELETE_STARTED ──► DELETE_FINISHED ──► (tombstone)
+                          └───────────────────────────────►┘
+    each state           itself, unchanged: a retry
+    COPY_FINISHED        COPY_FINISHED of the next generation: its objects were put back under new versions
+    DELETE_STARTED,      COPY_STARTED or COPY_FINISHED of the next generation: a restore
+    DELETE_FINISHED
+    nothing known        COPY_STARTED of generation 0; of a later one also COPY_FINISHED: a restore, the
+                         deletion before it being forgotten
+
+What an id names may not change on the way (one id, one content), nor may a finished copy's objects within a
+generation.
+
+Owns this table. Refuses to know about leaders and offsets of the topic: whom to believe is the table's.
+
+Invariant: what is not listed is Refused, with the reason; nothing is put right in passing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tiering.segments.records import SegmentRecord, SegmentState
+
+STARTED = SegmentState.COPY_STARTED
+FINISHED = SegmentState.COPY_FINISHED
+DELETING = SegmentState.DELETE_STARTED
+DELETED = SegmentState.DELETE_FINISHED
+
+_WITHIN_GENERATION = frozenset(
+    {(state, state) for state in SegmentState}
+    | {(STARTED, FINISHED), (STARTED, DELETING), (FINISHED, DELETING), (DELETING, DELETED)}
+)
+_NEXT_GENERATION = frozenset(
+    {(FINISHED, FINISHED)} | {(gone, copy) for gone in (DELETING, DELETED) for copy in (STARTED, FINISHED)}
+)
+_UNCHANGEABLE = (
+    "log",
+    "topic",
+    "base_offset",
+    "end_offset",
+    "data_end",
+    "leader_epochs",
+    "max_timestamp_ms",
+    "record_count",
+    "batch_count",
+    "size_bytes",
+    "has_txn_index",
+    "key_stem",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Legal:
+    """It may follow. `opens_generation`: by a restore."""
+
+    opens_generation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It may not follow; `reason` is stable for programs, `detail` is for people."""
+
+    reason: str
+    detail: str
+
+
+Verdict: TypeAlias = Legal | Refused
+
+
+def first_record(record: SegmentRecord) -> Verdict:
+    """Whether a segment's life may begin so, where nothing of it was seen before and all would have been."""
+    if record.state is STARTED or (record.generation > 0 and record.state is FINISHED):
+        return Legal(opens_generation=record.generation > 0)
+    return Refused("no_start", f"{record.state.value} of a segment that nobody started")
+
+
+def next_record(before: SegmentRecord, after: SegmentRecord) -> Verdict:
+    """Whether `after` may replace `before` as the record of one segment."""
+    changed = [name for name in _UNCHANGEABLE if getattr(before, name) != getattr(after, name)]
+    if changed:
+        return Refused("content_changed", f"{', '.join(changed)} differ from what the id named before")
+    step = (before.state, after.state)
+    said = f"{before.state.value} of generation {before.generation}, then {after.state.value} of"
+    if after.generation == before.generation + 1 and step in _NEXT_GENERATION:
+        return Legal(opens_generation=True)
+    if after.generation != before.generation:
+        return Refused("generation", f"{said} {after.generation}")
+    if step not in _WITHIN_GENERATION:
+        return Refused("transition", f"{said} the same")
+    if before.state is not STARTED and before.objects != after.objects:
+        return Refused("objects_changed", f"{said} the same, with other objects")
+    return Legal()
+
+
+def tombstone(before: SegmentRecord) -> Verdict:
+    """Whether a segment's key may be forgotten altogether."""
+    if before.state is DELETED:
+        return Legal()
+    return Refused("tombstone", f"a tombstone for a segment in {before.state.value}")
