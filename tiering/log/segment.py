@@ -149,10 +149,13 @@ def scan(
     compaction: Compaction = Compaction.NEVER,
     limit_offset: int | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
+    on_bytes: Callable[[memoryview], None] = lambda _: None,
 ) -> SegmentScan:
     """Read the whole file once and say what it holds, up to the first defect.
 
     `limit_offset` is the next segment's base, where known. `on_progress` is told the bytes of each step.
+    `on_bytes` is given the bytes themselves, in order, just *before* they are judged: what it copies is what
+    a scan without a defect vouches for, and all of the file. It must keep no view of them.
     """
     limit = base_offset + OFFSETS_MAX if limit_offset is None else limit_offset
     scanner = _Scanner(descriptor, base_offset, limit, depth, compaction)
@@ -161,6 +164,8 @@ def scan(
             if isinstance(step, ChainBreak):
                 scanner.end_at_break(step)
                 break
+            with step.buffer[: step.bounds[-1]] as whole:
+                on_bytes(whole)
             scanner.add(step)
             on_progress(step.bounds[-1])
             if scanner.result.defect is not None:
