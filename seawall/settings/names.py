@@ -22,6 +22,8 @@ ENVIRONMENT_ONLY: Mapping[str, str] = {
     SETTINGS_FILE: "the settings file, if it is not ./seawall.toml",
     "SEAWALL_CACHE_DIR": "the folder for jars",
     "SEAWALL_IVY_SETTINGS": "an Ivy settings file, to fetch the jars from a mirror",
+    "SEAWALL_TEST_CORPUS": "a ready corpus of log dirs, for Seawall's own tests",
+    "SEAWALL_FUZZ_SEED": "the seed of the fuzzer in Seawall's own tests",
 }
 NEAREST_RATIO = 0.6  # below it, a suggestion is more puzzling than none
 

@@ -15,7 +15,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
+from seawall.cli.console import stdout_console
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
 from seawall.cli.log.errors import NoSuchPath, NotKafkas, PathUnreadable
 from tiering.log.directory import (
@@ -104,7 +106,7 @@ def verify(
     depth = Depth.RECORDS if records else Depth.BATCHES
     compaction = None if compacted is Compacted.AUTO else Compaction(compacted.value)
     totals = Totals()
-    console = Console(soft_wrap=True, highlight=False)
+    console = stdout_console()
     report = _print_json if as_json else _printer(console, show_all=show_all)
     with _progress(paths) as on_progress:
         for path in paths:
@@ -162,10 +164,10 @@ def _word(checked: Checked) -> str:
 
 
 _MARKS = {
-    "verified": "[green]ok      [/]",
-    "failed": "[bold red]FAILED  [/]",
-    "skipped": "[dim]skipped [/]",
-    "inconclusive": "[yellow]unclear [/]",
+    "verified": ("ok", "green"),
+    "failed": ("FAILED", "bold red"),
+    "skipped": ("skipped", "dim"),
+    "inconclusive": ("unclear", "yellow"),
 }
 
 
@@ -176,9 +178,10 @@ def _printer(console: Console, *, show_all: bool) -> Report:
             return
         if word == "skipped" and not show_all and checked.kind is not FileKind.UNKNOWN:
             return
-        console.print(_MARKS[word], _escape(str(checked.path)), _range(checked), sep=" ")
+        mark, style = _MARKS[word]
+        console.print(Text.assemble((f"{mark:9}", style), str(checked.path), " ", (_range(checked), "dim")))
         for line in _reasons(checked):
-            console.print(f"         {_escape(line)}")
+            console.print(f"         {line}")
 
     return report
 
@@ -189,8 +192,8 @@ def _range(checked: Checked) -> str:
     scan = checked.scan
     holes = f", {scan.missing_offsets} offsets compacted away" if scan.missing_offsets else ""
     return (
-        f"[dim]\\[{scan.base_offset}, {scan.data_end})  {scan.batch_count} batches  "
-        f"{scan.record_count} records{holes}[/]"
+        f"[{scan.base_offset}, {scan.data_end})  {scan.batch_count} batches  "
+        f"{scan.record_count} records{holes}"
     )
 
 
@@ -205,16 +208,16 @@ def _reasons(checked: Checked) -> Iterator[str]:
         yield outcome.reason
 
 
-def _summary(totals: Totals, depth: Depth) -> str:
+def _summary(totals: Totals, depth: Depth) -> Text:
     looked = "every record" if depth is Depth.RECORDS else "every batch"
     parts = [f"{count} {word}" for word, count in sorted(totals.files.items())]
     size = f"{totals.bytes_read / 2**20:,.1f} MiB, {totals.records:,} records"
     verdict = {
-        CLEAN: "[bold green]verified[/]",
-        FINDINGS: "[bold red]damaged[/]",
-        INDETERMINATE: "[bold yellow]cannot tell[/]",
+        CLEAN: ("verified", "bold green"),
+        FINDINGS: ("damaged", "bold red"),
+        INDETERMINATE: ("cannot tell", "bold yellow"),
     }[totals.exit_code()]
-    return f"{verdict}: {', '.join(parts) or 'no files'} ({size}, {looked})"
+    return Text.assemble(verdict, f": {', '.join(parts) or 'no files'} ({size}, {looked})")
 
 
 def _print_json(checked: Checked) -> None:
@@ -259,7 +262,3 @@ def _totals_json(totals: Totals) -> dict[str, Any]:
         "records": totals.records,
         "missing_offsets": totals.missing_offsets,
     }
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", "\\[")

@@ -4,45 +4,20 @@ from __future__ import annotations
 
 import json
 import struct
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seawall.cli import main
 from tests.encode.record_batch import PlainRecord, encode_batch, encode_control_batch
 from tests.encode.segment import T0_MS, batches, plain_records, write_segment
+from tests.seawall.cli.calling import Called, call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What a run of the program left behind."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Seawall = Callable[..., Ran]
-
-
-@pytest.fixture
-def seawall(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Seawall:
-    """The console script's own entry, run in this process to save the start of an interpreter each time."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["seawall", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Ran(returncode=ended.value.code, stdout=out, stderr=err)
-
-    return run
+def seawall(*arguments: object) -> Called:
+    """Run the program with these arguments."""
+    return call(*map(str, arguments))
 
 
 def json_lines(output: str) -> list[dict[str, Any]]:
@@ -59,16 +34,16 @@ def partition(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_sound_partition_exits_0_and_says_what_was_read(seawall: Seawall, partition: Path) -> None:
+def test_a_sound_partition_exits_0_and_says_what_was_read(partition: Path) -> None:
     """One line of verdict on stdout, nothing on stderr, exit 0."""
     ran = seawall("log", "verify", partition)
 
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (ran.status, ran.stderr) == (0, "")
     assert ran.stdout.startswith("verified: 3 verified")
     assert "27 records" in ran.stdout
 
 
-def test_damage_exits_1_and_names_file_byte_and_offset(seawall: Seawall, partition: Path) -> None:
+def test_damage_exits_1_and_names_file_byte_and_offset(partition: Path) -> None:
     """The line of a damaged segment has all that a person needs to look."""
     segment = partition / f"{9:020d}.log"
     content = bytearray(segment.read_bytes())
@@ -77,19 +52,19 @@ def test_damage_exits_1_and_names_file_byte_and_offset(seawall: Seawall, partiti
 
     ran = seawall("log", "verify", partition)
 
-    assert ran.returncode == 1
+    assert ran.status == 1
     assert str(segment) in ran.stdout
     assert "crc_mismatch at byte 0, offset 9" in ran.stdout
     assert "damaged: 1 failed, 2 verified" in ran.stdout
 
 
-def test_json_gives_one_object_a_file_and_the_totals(seawall: Seawall, partition: Path) -> None:
+def test_json_gives_one_object_a_file_and_the_totals(partition: Path) -> None:
     """A program gets ranges, problems and totals as values."""
     (partition / f"{9:020d}.log").unlink()
 
     ran = seawall("log", "verify", "--json", partition)
 
-    assert ran.returncode == 1
+    assert ran.status == 1
     *files, totals = json_lines(ran.stdout)
     assert [(f["outcome"], f["base_offset"], f["data_end"], f["end_offset"]) for f in files] == [
         ("failed", 0, 9, 18),
@@ -107,27 +82,27 @@ def test_json_gives_one_object_a_file_and_the_totals(seawall: Seawall, partition
     }
 
 
-def test_the_user_can_say_that_a_log_was_compacted(seawall: Seawall, partition: Path) -> None:
+def test_the_user_can_say_that_a_log_was_compacted(partition: Path) -> None:
     """With --compacted possible the same gap is counted, and the exit code is 0."""
     (partition / f"{9:020d}.log").unlink()
 
     ran = seawall("log", "verify", "--all", "--compacted", "possible", partition)
 
-    assert ran.returncode == 0
+    assert ran.status == 0
     assert "9 offsets compacted away" in ran.stdout
 
 
-def test_nothing_looked_at_is_not_a_pass(seawall: Seawall, tmp_path: Path) -> None:
+def test_nothing_looked_at_is_not_a_pass(tmp_path: Path) -> None:
     """An empty partition directory exits 4: nothing was verified."""
     (tmp_path / "orders-0").mkdir()
 
     ran = seawall("log", "verify", tmp_path / "orders-0")
 
-    assert ran.returncode == 4
+    assert ran.status == 4
     assert "cannot tell" in ran.stdout
 
 
-def test_a_log_dir_may_be_called_as_a_partition_is(seawall: Seawall, tmp_path: Path) -> None:
+def test_a_log_dir_may_be_called_as_a_partition_is(tmp_path: Path) -> None:
     """`logs-2` with a meta.properties is a log dir, not partition 2 of topic `logs`."""
     log_dir = tmp_path / "logs-2"
     (log_dir / "orders-0").mkdir(parents=True)
@@ -136,7 +111,7 @@ def test_a_log_dir_may_be_called_as_a_partition_is(seawall: Seawall, tmp_path: P
 
     ran = seawall("log", "verify", "--json", log_dir)
 
-    assert ran.returncode == 0
+    assert ran.status == 0
     assert json_lines(ran.stdout)[-1]["totals"]["verified"] == 2
 
 
@@ -148,7 +123,7 @@ def test_a_log_dir_may_be_called_as_a_partition_is(seawall: Seawall, tmp_path: P
     ],
 )
 def test_a_path_that_is_nothing_of_kafkas_is_refused(
-    seawall: Seawall, tmp_path: Path, name: str | None, content: bytes, says: str
+    tmp_path: Path, name: str | None, content: bytes, says: str
 ) -> None:
     """The error names the path and what would be right, with its own exit code and empty stdout."""
     path = tmp_path / (name or "absent")
@@ -157,12 +132,12 @@ def test_a_path_that_is_nothing_of_kafkas_is_refused(
 
     for verb in ("verify", "dump"):
         ran = seawall("log", verb, path)
-        assert (ran.returncode, ran.stdout) == (21, "")
+        assert (ran.status, ran.stdout) == (21, "")
         assert str(path) in ran.stderr
         assert says in ran.stderr
 
 
-def test_records_are_looked_at_only_when_asked(seawall: Seawall, partition: Path) -> None:
+def test_records_are_looked_at_only_when_asked(partition: Path) -> None:
     """A header that lies under a right CRC passes by batches and fails by records."""
     lie = encode_batch(plain_records(18, 3), max_timestamp_ms=T0_MS + 10**9)
     write_segment(partition, 18, [lie])
@@ -170,11 +145,11 @@ def test_records_are_looked_at_only_when_asked(seawall: Seawall, partition: Path
     shallow = seawall("log", "verify", partition)
     deep = seawall("log", "verify", "--records", partition)
 
-    assert (shallow.returncode, deep.returncode) == (0, 1)
+    assert (shallow.status, deep.status) == (0, 1)
     assert "max_timestamp" in deep.stdout
 
 
-def test_dump_prints_batches_records_and_values(seawall: Seawall, tmp_path: Path) -> None:
+def test_dump_prints_batches_records_and_values(tmp_path: Path) -> None:
     """Lines for people: ranges, epochs, times and the CRC's verdict; contents only when asked."""
     record = PlainRecord(offset=5, timestamp_ms=T0_MS, key=b"k", value=b"\xff\x00", headers=[("h", b"v")])
     path = write_segment(tmp_path, 5, [encode_batch([record], codec="zstd", leader_epoch=3)])
@@ -182,14 +157,14 @@ def test_dump_prints_batches_records_and_values(seawall: Seawall, tmp_path: Path
     plain = seawall("log", "dump", path)
     full = seawall("log", "dump", "--values", path)
 
-    assert (plain.returncode, full.returncode) == (0, 0)
+    assert (plain.status, full.status) == (0, 0)
     assert plain.stdout.startswith("[5, 6)  1 records  epoch 3  2023-11-14T22:13:20.000Z  zstd")
     assert plain.stdout.rstrip().endswith("ok")
     assert "key 1 bytes 'k'  value 2 bytes 'ff00'" in full.stdout
     assert '"name": "h"' in full.stdout
 
 
-def test_dump_gives_json_lines(seawall: Seawall, tmp_path: Path) -> None:
+def test_dump_gives_json_lines(tmp_path: Path) -> None:
     """Each batch is one object with its records inside; bytes that are no text come as hex."""
     path = write_segment(
         tmp_path,
@@ -218,7 +193,7 @@ def test_dump_gives_json_lines(seawall: Seawall, tmp_path: Path) -> None:
     assert second["records"][0]["control"] == {"type": "abort", "coordinator_epoch": 4}
 
 
-def test_dump_starts_and_stops_where_it_is_told(seawall: Seawall, tmp_path: Path) -> None:
+def test_dump_starts_and_stops_where_it_is_told(tmp_path: Path) -> None:
     """--from takes the batch that holds the offset, --limit counts batches."""
     path = write_segment(tmp_path, 0, batches(0, count=10))
 
@@ -227,20 +202,20 @@ def test_dump_starts_and_stops_where_it_is_told(seawall: Seawall, tmp_path: Path
     assert [row["base_offset"] for row in json_lines(ran.stdout)] == [6, 9]
 
 
-def test_dump_of_a_broken_file_prints_what_stands_before_the_break(seawall: Seawall, tmp_path: Path) -> None:
+def test_dump_of_a_broken_file_prints_what_stands_before_the_break(tmp_path: Path) -> None:
     """Whole batches first, then the error with the file and the byte, exit 20."""
     content = batches(0, count=2)
     path = write_segment(tmp_path, 0, [*content, b"\0" * 30])
 
     ran = seawall("log", "dump", path)
 
-    assert ran.returncode == 20
+    assert ran.status == 20
     assert len(ran.stdout.splitlines()) == 2
     assert f"byte {sum(map(len, content))}" in ran.stderr
     assert str(path) in ran.stderr
 
 
-def test_dump_marks_a_wrong_crc_and_does_not_read_its_records(seawall: Seawall, tmp_path: Path) -> None:
+def test_dump_marks_a_wrong_crc_and_does_not_read_its_records(tmp_path: Path) -> None:
     """A batch that fails its CRC is shown as such; the batches after it are still printed."""
     content = batches(0, count=2)
     broken = bytearray(content[0])
@@ -282,7 +257,7 @@ def test_dump_marks_a_wrong_crc_and_does_not_read_its_records(seawall: Seawall, 
     ],
 )
 def test_every_other_file_is_dumped_entry_by_entry(
-    seawall: Seawall, tmp_path: Path, name: str, content: bytes, rows: Sequence[dict[str, Any]]
+    tmp_path: Path, name: str, content: bytes, rows: Sequence[dict[str, Any]]
 ) -> None:
     """Indexes, checkpoints and identity come as one object an entry."""
     path = tmp_path / name
@@ -290,12 +265,12 @@ def test_every_other_file_is_dumped_entry_by_entry(
 
     ran = seawall("log", "dump", "--json", path)
 
-    assert (ran.returncode, json_lines(ran.stdout)) == (0, rows)
+    assert (ran.status, json_lines(ran.stdout)) == (0, rows)
 
 
-def test_help_names_the_exit_codes(seawall: Seawall) -> None:
+def test_help_names_the_exit_codes() -> None:
     """--help of verify says what a script needs to know."""
     ran = seawall("log", "verify", "--help")
 
-    assert ran.returncode == 0
+    assert ran.status == 0
     assert "Exit code 0" in ran.stdout
