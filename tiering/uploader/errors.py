@@ -1,0 +1,68 @@
+"""What can end an attempt to copy a segment. Every one of them leaves the frontier where it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rules.identity import LogId
+from tiering.errors import StatedError
+
+
+@dataclass(kw_only=True, eq=False)
+class UploadError(StatedError):
+    """{log}: the copy was given up"""
+
+    exit_code: ClassVar[int] = 32
+
+    log: LogId
+
+
+@dataclass(kw_only=True, eq=False)
+class NotLeading(UploadError):
+    """{log}: this broker leads it no more at epoch {leader_epoch}: {why}
+
+    Nothing is lost: the new leader's agent goes on from the same frontier.
+    """
+
+    leader_epoch: int
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class NotCommitted(UploadError):
+    """{log}: offsets below {end_offset} were committed, and now only those below {may_leave_below} are"""
+
+    end_offset: int
+    may_leave_below: int
+
+
+@dataclass(kw_only=True, eq=False)
+class NotFollowed(UploadError):
+    """{log}: the metadata topic holds our {state} of segment {segment_id}, and it is not followed: {why}"""
+
+    segment_id: str
+    state: str
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class SegmentUnfit(UploadError):
+    """{log}: the bytes of [{base_offset}, {end_offset}) are not fit to leave the broker: {problem}: {detail}
+
+    Each replica has a file of its own: look at theirs with `seawall log verify` before this one goes.
+    """
+
+    base_offset: int
+    end_offset: int
+    problem: str
+    detail: str
+    position: int | None
+
+
+@dataclass(kw_only=True, eq=False)
+class SegmentChanged(UploadError):
+    """{log}: the segment at {base_offset} changed while it was read: {why}"""
+
+    base_offset: int
+    why: str
