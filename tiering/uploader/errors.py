@@ -66,3 +66,15 @@ class SegmentChanged(UploadError):
 
     base_offset: int
     why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class LineageUnknown(UploadError):
+    """{log}: what belongs to it cannot be told below offset {offset}: epoch {epoch} has no known start
+
+    The broker's own history of leader epochs begins there, and the log's record in the metadata topic does
+    not know the epoch. Nothing is copied before somebody says where it began.
+    """
+
+    offset: int
+    epoch: int
