@@ -28,9 +28,9 @@ from botocore.exceptions import (
     IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
-    ResponseStreamingError,
     TokenRetrievalError,
 )
+from botocore.exceptions import ConnectionError as NotConnected
 from botocore.parsers import ResponseParserError
 
 from rules.identity import ObjectRef
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 ABSENT = "*"  # If-None-Match: *, the condition that nothing is there
 READ_PIECE_BYTES = 1024 * 1024
-_NO_ANSWER = (HTTPClientError, IncompleteReadError, ResponseParserError, ResponseStreamingError)
+_NO_ANSWER = (NotConnected, HTTPClientError, IncompleteReadError, ResponseParserError)
 _NO_CREDENTIALS = (
     NoCredentialsError,
     PartialCredentialsError,
