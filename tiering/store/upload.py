@@ -34,11 +34,11 @@ PARTS_MAX = 10_000  # S3's own most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
-    """How much is in memory and on the wire at once, over all segments. The defaults hold 160 MiB."""
+    """How much is in memory and on the wire at once, over all segments. The defaults hold 128 MiB."""
 
     part_bytes: int = 16 * MIB
-    buffers: int = 10
-    senders: int = 8
+    buffers: int = 8
+    senders: int = 6
 
     def __post_init__(self) -> None:
         assert self.part_bytes >= PART_BYTES_MIN, "stores refuse smaller parts"

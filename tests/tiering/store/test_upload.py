@@ -433,6 +433,7 @@ def test_a_segment_of_two_gib_is_uploaded_in_300_mb(tmp_path: Path) -> None:
 
     done = subprocess.run(
         [sys.executable, "-m", "tests.tiering.store.upload_alone", str(path)],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         check=False,
