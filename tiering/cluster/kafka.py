@@ -1,0 +1,350 @@
+"""The cluster by its admin API: librdkafka's AdminClient behind the protocols of `interface`.
+
+Owns the client and the translation of its errors, once, into `Unknown` causes or a ClusterError. Everything
+in [kafka.client] of the settings goes to librdkafka as it is: SASL, TLS, addresses.
+
+What the client does that has to be known (measured, confluent-kafka 2.16.1, Kafka 4.3.1):
+
+- After an election its cached metadata answers FENCED_LEADER_EPOCH for minutes, or, when the old leader's
+  connection is gone, waits out every timeout. `describe_topics` refreshes it, so each question about offsets
+  starts with that; if it is not enough, the client is thrown away.
+- A leader that does not answer in time is reported as *success* with offset -1001 and no epoch. Anything
+  below zero is `NO_ANSWER` here.
+- `list_topics(topic)` lets the broker create the topic: a deleted one would come back. It is never called.
+- Broken connections and refused passwords are told to a callback only; the last word goes into the reason.
+
+Invariant: a `LeaderOffsets` is made of three answers; the two about the log's end are of one leader epoch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget to re-export these
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    OffsetSpec,
+    ResourceType,
+)
+
+from tiering.cluster.errors import ClientRefused, ClusterUnreachable, SettingUntold
+from tiering.cluster.interface import (
+    BrokerSettings,
+    Cause,
+    ClusterIdentity,
+    DescribedPartition,
+    DescribedTopic,
+    LeaderOffsets,
+    TopicPartition,
+    TopicSettings,
+    Unknown,
+)
+from tiering.cluster.settings import Setting, Source, topic_settings
+from tiering.log import wire
+
+ANSWER_TIMEOUT_S = 5.0  # of each request; a healthy broker takes milliseconds
+FUTURE_GRACE_S = 5.0  # on top, for a client that does not keep to its own timeout
+PARTITIONS_PER_REQUEST = 1_000
+TOPICS_PER_REQUEST = 500
+REOPEN_INTERVAL_S = 10.0  # a client is not thrown away more often than that
+
+T = TypeVar("T")
+Answers: TypeAlias = Mapping[TopicPartition, LeaderOffsets | Unknown]
+
+_log = logging.getLogger(__name__)
+
+# Ours, and the settings may override them. Cached leaders are forgotten after 10 s, whatever else happens.
+_DEFAULTS = {
+    "client.id": "seawall-agent",
+    "topic.metadata.refresh.interval.ms": "10000",
+    "metadata.max.age.ms": "10000",
+}
+_CAUSES = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART: Cause.NO_SUCH_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_ID: Cause.NO_SUCH_TOPIC,
+    KafkaError._UNKNOWN_TOPIC: Cause.NO_SUCH_TOPIC,
+    KafkaError._UNKNOWN_PARTITION: Cause.NO_SUCH_TOPIC,
+    KafkaError._NOENT: Cause.NO_SUCH_TOPIC,
+    KafkaError.FENCED_LEADER_EPOCH: Cause.STALE,
+    KafkaError.UNKNOWN_LEADER_EPOCH: Cause.STALE,
+    KafkaError.NOT_LEADER_FOR_PARTITION: Cause.STALE,
+    KafkaError.LEADER_NOT_AVAILABLE: Cause.STALE,
+    KafkaError.REPLICA_NOT_AVAILABLE: Cause.STALE,
+    KafkaError.OFFSET_NOT_AVAILABLE: Cause.NOT_READY,
+    KafkaError._TIMED_OUT: Cause.NO_ANSWER,
+    KafkaError._TRANSPORT: Cause.NO_ANSWER,
+    KafkaError._ALL_BROKERS_DOWN: Cause.NO_ANSWER,
+    KafkaError._RESOLVE: Cause.NO_ANSWER,
+    KafkaError.REQUEST_TIMED_OUT: Cause.NO_ANSWER,
+    KafkaError.NETWORK_EXCEPTION: Cause.NO_ANSWER,
+    KafkaError._AUTHENTICATION: Cause.REFUSED,
+    KafkaError._SSL: Cause.REFUSED,
+    KafkaError.SASL_AUTHENTICATION_FAILED: Cause.REFUSED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Cause.REFUSED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Cause.REFUSED,
+}
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_WORTH_A_NEW_CLIENT = frozenset({Cause.STALE, Cause.NO_ANSWER})
+_SOURCES = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: Source.TOPIC,
+    ConfigSource.DYNAMIC_BROKER_CONFIG: Source.BROKER,
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: Source.ALL_BROKERS,
+    ConfigSource.STATIC_BROKER_CONFIG: Source.STATIC,
+    ConfigSource.DEFAULT_CONFIG: Source.DEFAULT,
+}
+
+
+class KafkaCluster:
+    """Answers about topics, offsets and settings. For one thread; every call returns within its timeouts.
+
+    `open_client` and `monotonic_s` are given by tests.
+    """
+
+    def __init__(
+        self,
+        librdkafka: Mapping[str, str],
+        *,
+        monotonic_s: Callable[[], float],
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        open_client: Callable[[dict[str, Any]], AdminClient] | None = None,
+    ) -> None:
+        self._bootstrap = librdkafka.get("bootstrap.servers", "")
+        self._settings: dict[str, Any] = {**_DEFAULTS, **librdkafka, "error_cb": self._on_error}
+        self._monotonic_s = monotonic_s
+        self._timeout_s = answer_timeout_s
+        self._open_client = open_client or (lambda settings: AdminClient(settings, logger=_log))
+        self._trouble: KafkaError | None = None
+        self._client = self._opened()
+        self._reopened_at_s = monotonic_s()
+
+    def identity(self) -> ClusterIdentity:
+        """Which cluster answers. Raises ClusterUnreachable."""
+        future = self._client.describe_cluster(request_timeout=self._timeout_s)
+        found = self._result(future)
+        if isinstance(found, Unknown):
+            raise ClusterUnreachable(bootstrap=self._bootstrap, why=found.reason)
+        return ClusterIdentity(
+            cluster_id=found.cluster_id or "", broker_ids=frozenset(node.id for node in found.nodes)
+        )
+
+    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
+        """What any broker knows of these topics. Refreshes what the client believes of their leaders."""
+        answers: dict[str, DescribedTopic | Unknown] = {}
+        for names in _chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
+            futures = self._client.describe_topics(TopicCollection(names), request_timeout=self._timeout_s)
+            for name, future in futures.items():
+                found = self._result(future)
+                answers[name] = found if isinstance(found, Unknown) else _described(found)
+        return answers
+
+    def leader_offsets(self, partitions: Iterable[TopicPartition]) -> Answers:
+        """What the leader of each partition says now. Asked twice at most, then with a new client."""
+        wanted = list(partitions)
+        answers = self._ask_leaders(wanted)
+        again = [each for each in wanted if _cause(answers[each]) in _WORTH_A_NEW_CLIENT]
+        if again and self._reopen():
+            answers |= self._ask_leaders(again)
+        return answers
+
+    def topic_settings(self, topics: Iterable[str]) -> Mapping[str, TopicSettings | Unknown]:
+        """What is configured for these topics now, as one broker sees it."""
+        answers: dict[str, TopicSettings | Unknown] = {}
+        for names in _chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
+            resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+            for name, entries in self._describe_configs(resources).items():
+                answers[name] = entries if isinstance(entries, Unknown) else _typed(name, entries)
+        return answers
+
+    def broker_settings(self, broker_id: int) -> BrokerSettings | Unknown:
+        """What a broker gives of itself, static entries and defaults included. It answers for itself."""
+        name = str(broker_id)
+        entries = self._describe_configs([ConfigResource(ResourceType.BROKER, name)])[name]
+        if isinstance(entries, Unknown):
+            return entries
+        return BrokerSettings(broker_id=broker_id, entries=entries)
+
+    def _ask_leaders(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LeaderOffsets | Unknown]:
+        described = self.describe_topics(each.topic for each in partitions)
+        answers: dict[TopicPartition, LeaderOffsets | Unknown] = {}
+        led: dict[TopicPartition, tuple[wire.Uuid, int]] = {}
+        for each in partitions:
+            leader = _leader_of(each, described[each.topic])
+            if isinstance(leader, Unknown):
+                answers[each] = leader
+            else:
+                led[each] = leader
+        for chunk in _chunks(list(led), PARTITIONS_PER_REQUEST):
+            # Sent one behind the other, waited for together: one round trip to each leader.
+            stable = self._list_offsets(chunk, _LATEST, IsolationLevel.READ_COMMITTED)
+            watermark = self._list_offsets(chunk, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+            earliest = self._list_offsets(chunk, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+            for each in chunk:
+                topic_id, leader_id = led[each]
+                answers[each] = _joined(
+                    topic_id,
+                    leader_id,
+                    *(self._offset(futures[each]) for futures in (stable, watermark, earliest)),
+                )
+        return answers
+
+    def _list_offsets(
+        self, partitions: Sequence[TopicPartition], spec: Any, isolation: IsolationLevel
+    ) -> Mapping[TopicPartition, Future[Any]]:
+        asked = {ClientPartition(each.topic, each.partition): spec for each in partitions}
+        futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_s)
+        return {TopicPartition(each.topic, each.partition): future for each, future in futures.items()}
+
+    def _offset(self, future: Future[Any]) -> tuple[int, int | None] | Unknown:
+        found = self._result(future)
+        if isinstance(found, Unknown):
+            return found
+        if found.offset < 0:  # a leader that did not answer in time, reported as success
+            return Unknown(cause=Cause.NO_ANSWER, reason=self._with_trouble("the leader did not answer"))
+        return found.offset, found.leader_epoch
+
+    def _describe_configs(
+        self, resources: Sequence[ConfigResource]
+    ) -> Mapping[str, Mapping[str, Setting] | Unknown]:
+        futures = self._client.describe_configs(list(resources), request_timeout=self._timeout_s)
+        answers: dict[str, Mapping[str, Setting] | Unknown] = {}
+        for resource, future in futures.items():
+            found = self._result(future)
+            answers[resource.name] = found if isinstance(found, Unknown) else _entries(found)
+        return answers
+
+    def _result(self, future: Future[T]) -> T | Unknown:
+        try:
+            found = future.result(self._timeout_s + FUTURE_GRACE_S)
+        except KafkaException as failed:
+            error: KafkaError = failed.args[0]
+            cause = _CAUSES.get(error.code(), Cause.ERROR)
+            reason = error.str() if cause is not Cause.NO_ANSWER else self._with_trouble(error.str())
+            refused = cause is Cause.NO_ANSWER and self._trouble_cause() is Cause.REFUSED
+            return Unknown(cause=Cause.REFUSED if refused else cause, reason=reason)
+        except TimeoutError:
+            return Unknown(cause=Cause.NO_ANSWER, reason=self._with_trouble("the client did not answer"))
+        return found
+
+    def _on_error(self, error: KafkaError) -> None:
+        # "All brokers are down" only follows from what each broker's connection said before.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._trouble = error
+
+    def _trouble_cause(self) -> Cause | None:
+        return None if self._trouble is None else _CAUSES.get(self._trouble.code())
+
+    def _with_trouble(self, reason: str) -> str:
+        self._client.poll(0)  # runs `_on_error`
+        return f"{reason} ({self._trouble.str()})" if self._trouble is not None else reason
+
+    def _reopen(self) -> bool:
+        """Throw the client away and take a new one; False if that was done a moment ago."""
+        if self._monotonic_s() - self._reopened_at_s < REOPEN_INTERVAL_S:
+            return False
+        self._reopened_at_s = self._monotonic_s()
+        self._client = self._opened()
+        return True
+
+    def _opened(self) -> AdminClient:
+        self._trouble = None
+        try:
+            return self._open_client(self._settings)
+        except KafkaException as refused:
+            raise ClientRefused(why=refused.args[0].str()) from refused
+
+
+def _chunks(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
+
+
+def _cause(answer: LeaderOffsets | Unknown) -> Cause | None:
+    return answer.cause if isinstance(answer, Unknown) else None
+
+
+def _described(found: Any) -> DescribedTopic:
+    return DescribedTopic(
+        topic=found.name,
+        topic_id=_uuid(found.topic_id),
+        partitions={
+            each.id: DescribedPartition(
+                leader_id=each.leader.id if each.leader is not None and each.leader.id >= 0 else None,
+                replicas=tuple(node.id for node in each.replicas),
+                isr=tuple(node.id for node in each.isr),
+            )
+            for each in found.partitions
+        },
+    )
+
+
+def _uuid(found: Any) -> wire.Uuid:
+    """As Kafka prints it. (librdkafka prints the other base64 alphabet.)"""
+    halves = (found.get_most_significant_bits(), found.get_least_significant_bits())
+    return wire.read_uuid(b"".join(half.to_bytes(8, "big", signed=True) for half in halves), 0)[0]
+
+
+def _leader_of(partition: TopicPartition, topic: DescribedTopic | Unknown) -> tuple[wire.Uuid, int] | Unknown:
+    if isinstance(topic, Unknown):
+        return topic
+    found = topic.partitions.get(partition.partition)
+    if found is None:
+        return Unknown(cause=Cause.NO_SUCH_TOPIC, reason=f"{topic.topic} has no such partition")
+    if found.leader_id is None:
+        return Unknown(cause=Cause.NOT_READY, reason="nobody leads it now")
+    return topic.topic_id, found.leader_id
+
+
+def _joined(
+    topic_id: wire.Uuid,
+    leader_id: int,
+    stable: tuple[int, int | None] | Unknown,
+    watermark: tuple[int, int | None] | Unknown,
+    earliest: tuple[int, int | None] | Unknown,
+) -> LeaderOffsets | Unknown:
+    """One answer of three, or why not. A part of it is no answer."""
+    for answer in (stable, watermark, earliest):
+        if isinstance(answer, Unknown):
+            return answer
+    assert not isinstance(stable, Unknown)
+    assert not isinstance(watermark, Unknown)
+    assert not isinstance(earliest, Unknown)
+    leader_epoch = stable[1]
+    if leader_epoch is None:
+        return Unknown(cause=Cause.PARTIAL, reason="the leader named no epoch")
+    if watermark[1] != leader_epoch:
+        return Unknown(cause=Cause.STALE, reason=f"answers of leader epochs {leader_epoch}, {watermark[1]}")
+    return LeaderOffsets(
+        topic_id=topic_id,
+        leader_id=leader_id,
+        leader_epoch=leader_epoch,
+        high_watermark=watermark[0],
+        last_stable_offset=stable[0],
+        log_start=earliest[0],
+    )
+
+
+def _entries(found: Mapping[str, ConfigEntry]) -> dict[str, Setting]:
+    return {
+        name: Setting(
+            value=None if entry.is_sensitive else entry.value,
+            source=_SOURCES.get(ConfigSource(entry.source), Source.OTHER),
+        )
+        for name, entry in found.items()
+    }
+
+
+def _typed(topic: str, entries: Mapping[str, Setting]) -> TopicSettings | Unknown:
+    try:
+        return topic_settings(topic, entries)
+    except SettingUntold as untold:
+        return Unknown(cause=Cause.PARTIAL, reason=str(untold))
