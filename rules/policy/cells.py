@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from rules.policy.patterns import INTERNAL, NAME_LETTERS, Pattern
 
-STATES_MAX = 20_000
+STATES_MAX = 10_000
 
 # Where in its own text a glob can stand after what was spelled so far.
 _Places: TypeAlias = frozenset[int]

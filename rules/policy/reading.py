@@ -42,7 +42,8 @@ def _tables(tree: Mapping[str, Any], found: list[Problem]) -> Iterator[Table]:
         found.append(Problem(key="version", what=f"is {version!r}; this Seawall reads version {VERSION}"))
     topics = tree.get(TOPICS)
     if not isinstance(topics, Mapping) or not topics:
-        found.append(Problem(what=f"no table of topics, such as {table_of('*')}: nothing is declared"))
+        if not found:  # else that is why
+            found.append(Problem(what=f"no table of topics, such as {table_of('*')}: nothing is declared"))
         return
     for pattern, entries in sorted(topics.items()):
         table = _table(str(pattern), entries, found)
