@@ -114,9 +114,7 @@ def test_topics_of_a_cell_are_one_kind_whatever_their_name() -> None:
     before = _policy({"a*": {"tiering": True}, "a": {"tiering": False}})
     after = _policy({"a*": {"tiering": False}, "a": {"tiering": False}})
 
-    (kind,) = affected_kinds(before, after)
+    kinds = {kind.topic: kind.effects for kind in affected_kinds(before, after)}
 
-    assert [(effect.key, effect.before, effect.after) for effect in kind.effects] == [
-        ("tiering", True, False)
-    ]
-    assert before.effective(kind.topic).tiering is False
+    assert [(effect.key, effect.before, effect.after) for effect in kinds["a"]] == [("tiering", True, False)]
+    assert before.effective("a").tiering is False
