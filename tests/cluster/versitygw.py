@@ -46,6 +46,9 @@ class VersityGateway:
     def __init__(self, program: Path, folder: Path) -> None:
         self._port = ReservedPort()
         self._buckets = 0
+        self._session = boto3.Session(
+            aws_access_key_id=ACCESS_KEY_ID, aws_secret_access_key=SECRET_ACCESS_KEY, region_name=REGION
+        )
         self.endpoint_url = f"http://{self._port.address}"
         objects, versions = folder / "objects", folder / "versions"
         objects.mkdir(parents=True)
@@ -67,9 +70,7 @@ class VersityGateway:
         return self._process.pid
 
     def session(self) -> boto3.Session:
-        return boto3.Session(
-            aws_access_key_id=ACCESS_KEY_ID, aws_secret_access_key=SECRET_ACCESS_KEY, region_name=REGION
-        )
+        return self._session
 
     def new_bucket(self, *, versioned: bool = True) -> str:
         """The name of an empty bucket; with versions it has object lock as well."""
@@ -140,7 +141,7 @@ def _has_attributes(folder: Path) -> bool:
     probe.touch()
     try:
         os.setxattr(probe, "user.seawall", b"1")
-    except OSError:
+    except (OSError, AttributeError):  # Python has it on Linux only
         return False
     return True
 

@@ -16,7 +16,7 @@ from tests.encode.record_batch import encode_batch
 from tests.encode.segment import plain_records, write_segment
 from tests.tiering.store.memory import Bucket, MemoryStore
 from tests.tiering.store.sparse import write_sparse_segment
-from tiering.log.segment import Compaction, scan_segment
+from tiering.log.segment import Compaction, scan, scan_segment
 from tiering.store.errors import (
     AlreadyExists,
     ChecksumRefused,
@@ -132,6 +132,23 @@ def test_the_scan_is_of_what_was_sent(memory: MemoryStore, store: PatientStore, 
 
     assert uploaded.scan == scan_segment(large)
     assert content_of(memory.kept) == large.read_bytes()
+
+
+def test_bytes_are_handed_over_before_they_are_judged(large: Path, tmp_path: Path) -> None:
+    """A scan gives away every byte of a sound file, in order, and those of the defect before it stops."""
+    broken = bytearray(large.read_bytes())
+    broken[5 * MIB] ^= 1
+    path = write_segment(tmp_path, 0, [bytes(broken)])
+    given: dict[Path, bytearray] = {large: bytearray(), path: bytearray()}
+
+    for source, into in given.items():
+        with opened(source) as descriptor:
+            found = scan(descriptor, base_offset=0, on_bytes=into.extend)
+
+    assert given[large] == large.read_bytes()
+    assert found.defect is not None
+    assert broken.startswith(given[path])
+    assert len(given[path]) > 5 * MIB
 
 
 def test_what_fits_one_part_is_one_request(memory: MemoryStore, store: PatientStore, tmp_path: Path) -> None:
