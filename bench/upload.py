@@ -4,7 +4,8 @@
 included, with its own defaults for parts and threads (boto3 with 8 threads); the server is versitygw on this
 machine. We alone verify every batch and read back what the store has. `cpu_s` and `their_cpu_s` are medians
 of the processor seconds of the tool alone; a `cpu_ratio` above 1 means that we took less. Part of our lead is
-a choice that the others leave to https: over plain http they also hash each body for its signature.
+a choice that the others leave to https: over plain http they also hash each body for its signature. Over TLS,
+measured once against s5cmd: wall 1.34, processor 1.42.
 
 The peers are fetched, pinned, into a virtual environment in the cache folder.
 """
