@@ -59,7 +59,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """The image to go on from. `unseen` is a half-open range of offsets."""
+    """The image to go on from. `unseen` is a half-open range of offsets.
+
+    With an `unseen` range, whatever was given before and was not yet known to be committed can no longer be
+    vouched for: what replaced it, if anything did, is in that range.
+    """
 
     image: ClusterImage
     unseen: tuple[int, int] | None
@@ -217,9 +221,16 @@ class MetadataLogFollower:
         self._epochs = joined(self._epochs, self._history, keep_max=EPOCHS_KEPT_MAX)
 
     def _compare(self) -> None:
-        """Was the consumer given what stands here, as far as it was given anything? If not, go back."""
+        """Was the consumer given what stands here? If not, go back to the fork.
+
+        Before the end only an epoch can tell that the consumer has not heard of: those that it has heard of
+        and that are missing here may follow.
+        """
         given_to = self._quiet_until
-        if given_to is None:
+        if given_to is None or not self._history or not self._epochs:
+            return
+        is_read = self._image.end_offset >= given_to
+        if not is_read and self._history[-1].epoch <= self._epochs[-1].epoch:
             return
         parted = fork(self._epochs, given_to, cut(self._history, given_to), given_to)
         if parted < given_to:
@@ -229,6 +240,7 @@ class MetadataLogFollower:
 
     def _arrive(self) -> None:
         """The image is where the consumer is."""
+        self._compare()
         self._quiet_until = None
         self._epochs = joined(self._epochs, self._history, keep_max=EPOCHS_KEPT_MAX)
         self._steps.append(Loaded(image=self._image, unseen=None))
