@@ -5,11 +5,14 @@
     min_reader  the least version of a reader that understands it
     state       (segments) where the copy stands in its life
 
-These four keep their meaning in every version. A reader of version 1 reads any record whose `min_reader` is
+    ~seal       last of all: `seal`
+
+These keep their meaning in every version. A reader of version 1 reads any record whose `min_reader` is
 1, and what it does not know in it stays in the record and is written out again; a record that asks for more
 is RecordTooNew.
 
-Refuses: whatever breaks the types here or a rule of `invariants`, on reading and on writing.
+Refuses: whatever breaks the types here or a rule of `invariants`, on reading and on writing, and on reading a
+broken seal.
 
 Invariant: decode(encode(r)) == r, and equal records have equal bytes, so that their digests are equal.
 """
@@ -23,7 +26,7 @@ from typing import TypeVar
 from tiering.segments.errors import RecordInvalid, RecordMalformed, RecordTooNew, SegmentMetadataError
 from tiering.segments.invariants import log_problem, segment_problem
 from tiering.segments.json_fields import Fields, canonical, merged, parse_object
-from tiering.segments.keys import RecordKey
+from tiering.segments.keys import RecordKey, log_key, segment_key
 from tiering.segments.records import (
     CURRENT,
     INT32_MAX,
@@ -44,6 +47,7 @@ from tiering.segments.records import (
     SegmentState,
     WireVersion,
 )
+from tiering.segments.seal import NAME, broken, row_of, sealed
 
 SEGMENT_KIND = "segment"
 LOG_KIND = "log"
@@ -61,8 +65,7 @@ def encode_segment(record: SegmentRecord) -> bytes:
     record = replace(record, unrecognised=_still_in_place(record))
     objects = {
         kind: {
-            "checksum": ref.checksum,
-            "checksum_algorithm": ref.checksum_algorithm,
+            "checksum": f"{ref.checksum_algorithm}:{ref.checksum}",
             "size_bytes": ref.size_bytes,
             "version_id": ref.version_id,
         }
@@ -87,7 +90,8 @@ def encode_segment(record: SegmentRecord) -> bytes:
         "size_bytes": record.size_bytes,
         "state": record.state.value,
     }
-    return _checked(record, merged(known, record.unrecognised), decode_segment, what)
+    key = segment_key(record.log, record.segment_id)
+    return _checked(record, merged(known, record.unrecognised), decode_segment, key, row_of(record))
 
 
 def encode_log(record: LogRecord) -> bytes:
@@ -111,13 +115,16 @@ def encode_log(record: LogRecord) -> bytes:
         "log_start": record.log_start,
         "topic_deleted_at_ms": record.topic_deleted_at_ms,
     }
-    return _checked(record, merged(known, record.unrecognised), decode_log, what)
+    return _checked(record, merged(known, record.unrecognised), decode_log, log_key(record.log), b"")
 
 
-def _checked(record: R, members: dict[str, Json], read: Callable[[bytes, str], R], what: str) -> bytes:
-    """The members as bytes, once they have been read back and found to be the same record."""
+def _checked(
+    record: R, members: dict[str, Json], read: Callable[[bytes, str], R], key: bytes, row: bytes
+) -> bytes:
+    """The members as bytes under their seal, once they were read back and found to be the same record."""
+    what = f"the record of {key.decode('ascii')}"
     try:
-        value = canonical(members)
+        value = sealed(canonical(members), key, record.log.cluster_id, row)
         again = read(value, what)
     except (SegmentMetadataError, ValueError, TypeError, RecursionError) as refused:
         raise RecordInvalid(what=what, why=f"it could not be read back: {refused}") from refused
@@ -183,6 +190,8 @@ def decode_segment(value: bytes, what: str = "a segment's record") -> SegmentRec
     )
     if problem := segment_problem(record):
         raise fields.wrong(problem)
+    if broken(value, segment_key(record.log, record.segment_id), record.log.cluster_id, row_of(record)):
+        raise fields.wrong("its seal is broken")
     return record
 
 
@@ -212,12 +221,15 @@ def decode_log(value: bytes, what: str = "a log's record") -> LogRecord:
     )
     if problem := log_problem(record):
         raise fields.wrong(problem)
+    if broken(value, log_key(record.log), record.log.cluster_id):
+        raise fields.wrong("its seal is broken")
     return record
 
 
 def _open(value: bytes, kind: str, what: str) -> tuple[Fields, WireVersion]:
     """The fields of a record that this reader may read."""
     fields = Fields(what, parse_object(value, what))
+    fields.text(NAME)
     found = fields.text("kind")
     if found != kind:
         raise fields.wrong(f"is of the kind {found[:40]!r}, not {kind!r}")
@@ -272,11 +284,12 @@ def _objects(fields: Fields, key_stem: str) -> tuple[SegmentObjects, dict[str, J
         inner = fields.optional_inner(kind)
         if inner is None:
             continue
+        algorithm, _, checksum = inner.text("checksum").partition(":")
         refs[kind] = ObjectRef(
             key=f"{key_stem}.{kind}",
             size_bytes=inner.integer("size_bytes"),
-            checksum_algorithm=inner.text("checksum_algorithm"),
-            checksum=inner.text("checksum"),
+            checksum_algorithm=algorithm,
+            checksum=checksum,
             version_id=inner.optional_text("version_id"),
         )
         if inner.left():

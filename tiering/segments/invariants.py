@@ -64,8 +64,8 @@ def _objects_problem(record: SegmentRecord) -> str | None:
     for kind, ref in objects.present():
         if ref.key != f"{record.key_stem}.{kind}":
             return f"objects.{kind} has the key {ref.key!r}, not {record.key_stem}.{kind}"
-        if not ref.checksum_algorithm or not ref.checksum:
-            return f"objects.{kind} has no checksum"
+        if not ref.checksum_algorithm or not ref.checksum or ":" in ref.checksum_algorithm:
+            return f"objects.{kind} has no checksum of a named algorithm"
     if record.state is SegmentState.COPY_FINISHED and (objects.log is None or objects.aux is None):
         return "COPY_FINISHED without both a .log and an .aux"
     if objects.log is not None and objects.log.size_bytes != record.size_bytes:

@@ -127,6 +127,7 @@ def gap(start: int, end: int, leader_epoch: int = 0) -> Gap:
 
 
 TEXTS = st.text(min_size=1, max_size=20)
+ALGORITHMS = TEXTS.filter(lambda name: ":" not in name)
 INT32 = st.integers(0, INT32_MAX)
 INT64 = st.integers(0, INT64_MAX)
 JSON_VALUES: st.SearchStrategy[Json] = st.recursive(
@@ -151,7 +152,7 @@ def rising(draw: st.DrawFn, first: int, last: int, max_size: int = 4) -> list[in
 @st.composite
 def object_sets(draw: st.DrawFn, stem: str, size_bytes: int, *, finished: bool) -> SegmentObjects:
     def ref(kind: str, size: int) -> ObjectRef:
-        return ObjectRef(f"{stem}.{kind}", size, draw(TEXTS), draw(TEXTS), draw(st.none() | TEXTS))
+        return ObjectRef(f"{stem}.{kind}", size, draw(ALGORITHMS), draw(TEXTS), draw(st.none() | TEXTS))
 
     refs = {}
     for kind in ("log", "aux", "json"):

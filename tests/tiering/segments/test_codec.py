@@ -21,7 +21,7 @@ from tests.tiering.segments.strategies import (
 )
 from tiering.segments.codec import decode, decode_log, decode_segment, encode_log, encode_segment
 from tiering.segments.errors import RecordInvalid, RecordMalformed, RecordTooNew
-from tiering.segments.keys import parse_key, segment_key
+from tiering.segments.keys import log_key, parse_key, segment_key
 from tiering.segments.records import (
     INT64_MAX,
     GapCause,
@@ -30,15 +30,31 @@ from tiering.segments.records import (
     SegmentRecord,
     SegmentState,
 )
+from tiering.segments.seal import NAME, ROW, open_many, row_of, sealed
 
 RECORD = segment(7, 100, 200, epochs=((3, 100), (5, 150)))
 LOG_RECORD = log_record(5, gaps=(gap(10, 20),), keep_until_ms=1)
 
 
-def _changed(value: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
-    members = json.loads(value)
+def _members(value: bytes) -> dict[str, Any]:
+    """A record's JSON, its seal apart."""
+    members: dict[str, Any] = json.loads(value)
+    del members[NAME]
+    return members
+
+
+def _resealed(body: bytes, like: SegmentRecord | LogRecord) -> bytes:
+    """A body under the seal that a record with that body would have."""
+    if isinstance(like, SegmentRecord):
+        return sealed(body, segment_key(like.log, like.segment_id), like.log.cluster_id, row_of(like))
+    return sealed(body, log_key(like.log), like.log.cluster_id)
+
+
+def _changed(record: SegmentRecord | LogRecord, change: Callable[[dict[str, Any]], object]) -> bytes:
+    value = encode_segment(record) if isinstance(record, SegmentRecord) else encode_log(record)
+    members = _members(value)
     change(members)
-    return json.dumps(members).encode()
+    return _resealed(json.dumps(members).encode(), record)
 
 
 @given(segment_records())
@@ -57,12 +73,12 @@ def test_a_logs_record_survives(record: LogRecord) -> None:
 def test_bytes_are_stable(record: SegmentRecord, chance: Any) -> None:
     """However a writer ordered and spaced its JSON, the record is written again as the same bytes."""
     canonical = encode_segment(record)
-    members = list(json.loads(canonical).items())
+    members = list(_members(canonical).items())
     chance.shuffle(members)
     respelled = json.dumps(dict(members), indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
     assert canonical.isascii()
-    assert encode_segment(decode_segment(respelled)) == canonical
+    assert encode_segment(decode_segment(_resealed(respelled, record))) == canonical
 
 
 def test_a_newer_record_that_allows_it_is_read_and_kept_whole() -> None:
@@ -73,19 +89,19 @@ def test_a_newer_record_that_allows_it_is_read_and_kept_whole() -> None:
         members["objects"]["log"]["etag"] = "abc"
         members["objects"]["tags"] = {"size_bytes": 1}
 
-    value = _changed(encode_segment(RECORD), newer)
+    value = _changed(RECORD, newer)
 
     record = decode_segment(value)
 
     assert record.base_offset == 100
-    assert json.loads(encode_segment(record)) == json.loads(value)
+    assert _members(encode_segment(record)) == _members(value)
     advanced = replace(record, state=SegmentState.DELETE_STARTED)
-    assert json.loads(encode_segment(advanced)) == json.loads(value) | {"state": "DELETE_STARTED"}
+    assert _members(encode_segment(advanced)) == _members(value) | {"state": "DELETE_STARTED"}
 
 
 def test_what_was_not_understood_of_an_object_goes_with_the_object() -> None:
     """A record that drops an object does not keep half of it."""
-    value = _changed(encode_segment(RECORD), lambda m: m["objects"]["log"].update(etag="abc"))
+    value = _changed(RECORD, lambda m: m["objects"]["log"].update(etag="abc"))
     without = replace(decode_segment(value), objects=SegmentObjects(), state=SegmentState.COPY_STARTED)
 
     assert json.loads(encode_segment(without))["objects"] == {}
@@ -93,7 +109,7 @@ def test_what_was_not_understood_of_an_object_goes_with_the_object() -> None:
 
 def test_a_newer_record_that_does_not_allow_it_is_refused_as_such() -> None:
     """Too new is not malformed: the remedy is an upgrade."""
-    value = _changed(encode_segment(RECORD), lambda m: m.update(version=2, min_reader=2))
+    value = _changed(RECORD, lambda m: m.update(version=2, min_reader=2))
 
     with pytest.raises(RecordTooNew) as caught:
         decode_segment(value)
@@ -103,7 +119,7 @@ def test_a_newer_record_that_does_not_allow_it_is_refused_as_such() -> None:
 
 def test_a_gap_for_a_reason_of_the_future_stays_a_gap() -> None:
     """An unknown cause is UNKNOWN here, and its name is written out again."""
-    value = _changed(encode_log(LOG_RECORD), lambda m: m["gaps"][0].update(cause="solar_flare"))
+    value = _changed(LOG_RECORD, lambda m: m["gaps"][0].update(cause="solar_flare"))
 
     record = decode_log(value)
 
@@ -145,7 +161,9 @@ WRONG_SEGMENTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "finished without an .aux": lambda m: m["objects"].pop("aux"),
     "another size": lambda m: m["objects"]["log"].update(size_bytes=1),
     "no checksum": lambda m: m["objects"]["log"].pop("checksum"),
-    "an empty checksum": lambda m: m["objects"]["aux"].update(checksum=""),
+    "a checksum of no algorithm": lambda m: m["objects"]["aux"].update(checksum=":abc="),
+    "an algorithm without a checksum": lambda m: m["objects"]["aux"].update(checksum="CRC64NVME:"),
+    "neither of them": lambda m: m["objects"]["aux"].update(checksum="abc="),
     "a list of objects": lambda m: m.update(objects=[]),
 }
 
@@ -153,10 +171,12 @@ WRONG_SEGMENTS: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("change", WRONG_SEGMENTS.values(), ids=WRONG_SEGMENTS)
 def test_a_wrong_segment_is_malformed(change: Callable[[dict[str, Any]], object]) -> None:
     """Each known field is read strictly, and the rules of one record hold."""
-    value = _changed(encode_segment(RECORD), change)
+    value = _changed(RECORD, change)
 
-    with pytest.raises(RecordMalformed):
+    with pytest.raises(RecordMalformed) as caught:
         decode_segment(value)
+
+    assert "seal" not in str(caught.value)
 
 
 WRONG_LOGS: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -178,10 +198,12 @@ WRONG_LOGS: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("change", WRONG_LOGS.values(), ids=WRONG_LOGS)
 def test_a_wrong_log_is_malformed(change: Callable[[dict[str, Any]], object]) -> None:
     """Each known field is read strictly, and the rules of one record hold."""
-    value = _changed(encode_log(LOG_RECORD), change)
+    value = _changed(LOG_RECORD, change)
 
-    with pytest.raises(RecordMalformed):
+    with pytest.raises(RecordMalformed) as caught:
         decode_log(value)
+
+    assert "seal" not in str(caught.value)
 
 
 NOT_RECORDS = {
@@ -213,18 +235,53 @@ def test_any_bytes_are_refused_in_words(value: bytes) -> None:
 
 
 @given(segment_records(), st.data())
-def test_a_damaged_record_is_refused_or_read_whole(record: SegmentRecord, data: st.DataObject) -> None:
-    """One byte changed: either it is refused, or what was read is a record that can be written again."""
+def test_a_damaged_record_is_refused(record: SegmentRecord, data: st.DataObject) -> None:
+    """One byte changed, anywhere: the seal does not fit any more, alone or among many."""
     value = bytearray(encode_segment(record))
     position = data.draw(st.integers(0, len(value) - 1))
-    value[position] = data.draw(st.integers(0, 255))
+    value[position] ^= data.draw(st.integers(1, 255))
 
-    try:
-        again = decode_segment(bytes(value))
-    except (RecordMalformed, RecordTooNew):
-        return
+    with pytest.raises((RecordMalformed, RecordTooNew)):
+        decode_segment(bytes(value))
+    key = segment_key(record.log, record.segment_id)
+    assert not open_many([key], [bytes(value)], record.log.cluster_id)[1].any()
 
-    assert decode_segment(encode_segment(again)) == again
+
+@given(st.lists(segment_records(), min_size=1, max_size=5), st.data())
+def test_seals_are_opened_together_as_alone(records: list[SegmentRecord], data: st.DataObject) -> None:
+    """The rows under the seals of many are those of each; what does not fit takes no other along."""
+    cluster_id = records[0].log.cluster_id
+    records = [replace(each, log=each.log._replace(cluster_id=cluster_id)) for each in records]
+    keys = [segment_key(each.log, each.segment_id) for each in records]
+    values = [encode_segment(each) for each in records]
+    strange = data.draw(st.integers(0, len(records)))
+    keys.insert(strange, keys[0])
+    values.insert(strange, data.draw(st.binary(max_size=200) | st.just(values[0][:-1] + b"]")))
+
+    rows, fits = open_many(keys, values, cluster_id)
+
+    assert fits.tolist() == [place != strange for place in range(len(keys))]
+    packed = [row.tobytes() for place, row in enumerate(rows) if place != strange]
+    assert packed == [row_of(each) for each in records]
+    assert rows[strange].tobytes() == bytes(ROW.itemsize)
+
+
+def test_a_seal_fits_one_key_and_one_cluster() -> None:
+    """The same value elsewhere is not the same record."""
+    key, value = segment_key(LOG, RECORD.segment_id), encode_segment(RECORD)
+
+    assert open_many([key], [value], LOG.cluster_id)[1].all()
+    assert not open_many([key], [value], "another")[1].any()
+    assert not open_many([key + b"0"], [value], LOG.cluster_id)[1].any()
+
+
+def test_a_seal_of_another_record_is_broken() -> None:
+    """A row that is not the record's is refused, though its CRC fits."""
+    other = replace(RECORD, end_offset=300)
+    value = _resealed(json.dumps(_members(encode_segment(RECORD))).encode(), other)
+
+    with pytest.raises(RecordMalformed, match="seal"):
+        decode_segment(value)
 
 
 def test_the_key_and_the_value_name_the_same() -> None:
