@@ -79,7 +79,7 @@ class Decider:
             self._held = []
         elif isinstance(record, EndTransactionRecord):
             self._held = None
-            return (*(held or ()), change)
+            return (*(replace(each, decided_at=change.offset) for each in held or ()), change)
         elif isinstance(record, AbortTransactionRecord):
             self._held = None
         elif held is not None:

@@ -28,9 +28,14 @@ LogRecord: TypeAlias = MetadataRecord | ControlRecord | SkippedRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One record of the metadata log, where it stands. `epoch` is that of the controller that wrote it."""
+    """One record of the metadata log, where it stands. `epoch` is that of the controller that wrote it.
+
+    It is committed once the quorum's high watermark is past `decided_at`, not before: a record of a metadata
+    transaction may be committed long before it is decided whether it counts.
+    """
 
     offset: int
+    decided_at: int  # the offset of the record that makes it count: itself, or the end of its transaction
     epoch: int
     timestamp_ms: int
     record: LogRecord

@@ -116,6 +116,7 @@ def read_snapshot(name: SnapshotName) -> tuple[Change, ...]:
     return tuple(
         Change(
             offset=name.end_offset - 1,
+            decided_at=name.end_offset - 1,
             epoch=name.epoch,
             timestamp_ms=header.last_contained_log_timestamp,
             record=change.record,
@@ -137,6 +138,7 @@ def _read_batch(batch: BatchAt) -> MetadataBatch:
         changes.append(
             Change(
                 offset=record.offset,
+                decided_at=record.offset,
                 epoch=header.leader_epoch,
                 timestamp_ms=record.timestamp_ms,
                 record=read,

@@ -6,14 +6,14 @@ Each `poll` reads on from where the last one ended and returns steps, in order:
               records will never come, as a snapshot overtook us: only what they led to is known
     Change    one record, with its offset, controller epoch and time; those of a metadata transaction come
               once it has ended, those of an aborted one never
-    Rewound   the log was truncated: every Change given at or past this offset was never committed
+    Rewound   the log was truncated: every Change that was decided at or past this offset is withdrawn
 
 Owns the position in the directory. It starts at the newest snapshot, or at a `Place` that an earlier run has
 kept, and survives what the broker does to these files: rolling, deleting segments behind a snapshot,
 replacing everything by a snapshot that it fetched, truncating what was not committed.
 
 Refuses to say what is committed: no file does (KAFKA_FACTS 16). A consumer that needs to know asks for the
-quorum's high watermark, and keeps what it once learnt to be committed, whatever is Rewound.
+quorum's high watermark, and keeps what was decided below it, whatever is Rewound.
 
 Invariant: the steps of all polls, applied in order, give `image`. Before reading on, the last batch read is
 looked at again; where it is no longer what it was, or no longer there, everything is read anew from a
@@ -71,7 +71,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewound:
-    """Changes given at or past this offset are withdrawn; those that replace them follow."""
+    """Changes decided at or past this offset are withdrawn; those that replace them follow."""
 
     to_offset: int
 
@@ -216,9 +216,13 @@ class MetadataLogFollower:
         self._count_skipped(changes)
         for change in changes:
             self._steps += self._decider.take(change)
-        undecided = self._decider.undecided
-        self._given_to = undecided[0].offset if undecided else changes[-1].offset + 1
+        self._note_given()
         self._epochs = joined(self._epochs, self._history, keep_max=EPOCHS_KEPT_MAX)
+
+    def _note_given(self) -> None:
+        """All below is given, nothing at or past it: what waits for its transaction's end is not."""
+        undecided = self._decider.undecided
+        self._given_to = undecided[0].offset if undecided else self._image.end_offset
 
     def _compare(self) -> None:
         """Was the consumer given what stands here? If not, go back to the fork.
@@ -242,6 +246,7 @@ class MetadataLogFollower:
         """The image is where the consumer is."""
         self._compare()
         self._quiet_until = None
+        self._note_given()
         self._epochs = joined(self._epochs, self._history, keep_max=EPOCHS_KEPT_MAX)
         self._steps.append(Loaded(image=self._image, unseen=None))
 

@@ -247,7 +247,7 @@ def in_transaction(records: list[MetadataRecord], *, ended: bool) -> list[Metada
 def changes(records: Sequence[Any], *, start: int = 0, epoch: int = 1) -> list[Change]:
     """The records as they stand in a log from `start` on."""
     return [
-        Change(offset=offset, epoch=epoch, timestamp_ms=T0_MS + offset, record=record)
+        Change(offset=offset, decided_at=offset, epoch=epoch, timestamp_ms=T0_MS + offset, record=record)
         for offset, record in enumerate(records, start)
     ]
 

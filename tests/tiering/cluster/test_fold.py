@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,7 +121,8 @@ def test_the_changes_of_a_transaction_come_in_order_once_it_has_ended() -> None:
 
     given_out = [decider.take(change) for change in log]
 
-    assert given_out == [(log[0],), (), (), (log[1], log[2], log[3])]
+    decided = (replace(log[1], decided_at=3), replace(log[2], decided_at=3), log[3])
+    assert given_out == [(log[0],), (), (), decided]
     assert decider.undecided is None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class Consumer:
         self.follower = MetadataLogFollower(directory, resume=self.follower.place)
 
     def _drop(self, offset: int) -> None:
-        self.kept = {at: change for at, change in self.kept.items() if at < offset}
+        self.kept = {at: change for at, change in self.kept.items() if change.decided_at < offset}
 
 
 def test_changes_come_one_by_one_with_their_offsets(tmp_path: Path) -> None:
@@ -149,6 +150,24 @@ def test_truncation_is_told_before_the_log_is_as_long_as_it_was(tmp_path: Path) 
     consumer.poll()
 
     assert consumer.kept == {0: disk.log[0]}
+
+
+def test_the_lost_end_of_a_transaction_takes_its_records_with_it(tmp_path: Path) -> None:
+    """They stand where they stood, below the fork, and count no longer: another controller aborts them."""
+    disk = MetadataDisk(tmp_path)
+    consumer = Consumer(disk.directory)
+    disk.append([BeginTransactionRecord()])
+    disk.append([TopicRecord(name="lost", topic_id=uuid(1))])
+    disk.append([EndTransactionRecord()])
+    consumer.poll()
+    disk.commit(2)
+
+    disk.elect(keep_to=2)
+    disk.append([AbortTransactionRecord()])
+    consumer.poll(committed=disk.committed)
+
+    assert sorted(consumer.kept) == [0, 2]
+    assert consumer.follower.image.topic_ids == {}
 
 
 def test_a_snapshot_that_overtook_us_is_an_evidence_gap(tmp_path: Path) -> None:
@@ -426,9 +445,9 @@ class Following(RuleBasedStateMachine):
 
     @invariant()
     def what_was_committed_when_given_stays_true(self) -> None:
-        truth = {change.offset: change for change in self.disk.log}
+        truth = {change.offset: change for change in that_count(self.disk.log)}
         for offset, change in self.consumer.kept.items():
-            assert offset >= self.committed_when_polled or truth[offset] == change
+            assert change.decided_at >= self.committed_when_polled or truth[offset] == change
 
     def _append(self, records: list[Any], model: Model) -> None:
         self.disk.append(records)
@@ -458,7 +477,7 @@ def that_count(log: list[Change]) -> list[Change]:
                 counted.append(change)
                 held = []
             case EndTransactionRecord():
-                counted += [*(held or []), change]
+                counted += [*(replace(each, decided_at=change.offset) for each in held or []), change]
                 held = None
             case AbortTransactionRecord():
                 counted.append(change)
