@@ -28,6 +28,7 @@ VERBS: Mapping[str, str] = {
     "doctor": "seawall.cli.doctor",
     "settings": "seawall.cli.settings",
     "log": "seawall.cli.log",
+    "policy": "seawall.cli.policy",
 }
 
 
