@@ -100,6 +100,10 @@ class RowStore:
         """All rows, free ones included. Valid until the next `new`."""
         return self._rows[: self._used]
 
+    @property
+    def size_bytes(self) -> int:
+        return self._rows.nbytes
+
     def new(self, key: bytes) -> int:
         """A row for a key that has none."""
         if self._free:

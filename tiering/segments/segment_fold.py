@@ -139,6 +139,9 @@ def _set_aside(
         state.flag(row, Flag.SHADOWED)
         return row
     state.put(row, offset, record, value, standing)
+    if standing is Standing.REFUSED:
+        # A table that begins after compaction has nothing to refuse it by: somebody must end its life.
+        state.flag(row, Flag.SHADOWED)
     return row
 
 

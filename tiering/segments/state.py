@@ -9,6 +9,7 @@ its own record's and its rows' digests.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -139,6 +140,16 @@ class TableState:
         self.values.drop(int(columns["length"]))
         self.logs[int(columns["log"])].rows.remove(row)
         self.store.forget(row)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the segments take: rows, values, keys and the index; an object of Python's own by its size."""
+        store = self.store
+        keys = sum(sys.getsizeof(key) for key in store.keys if key is not None)
+        index = sys.getsizeof(store.index) + sys.getsizeof(store.keys) + 32 * len(store.index)
+        by_log = sum(sys.getsizeof(log.rows) for log in self.logs)
+        epochs = sum(sys.getsizeof(each) + 150 for each in store.epochs.values())
+        return store.size_bytes + self.values.size_bytes + keys + index + by_log + epochs
 
     def _rewrite_values(self) -> None:
         """Copy what is still wanted, chunk by chunk, and let the rest go."""

@@ -86,6 +86,11 @@ class PartitionTable:
     def complete_from(self) -> int:
         return self._state.complete_from
 
+    @property
+    def memory_bytes(self) -> int:
+        """What the table takes for its segments; views that were asked for come on top, VIEWS at most."""
+        return self._state.memory_bytes
+
     def __len__(self) -> int:
         """How many segments have a row."""
         return len(self._state.store)

@@ -104,10 +104,11 @@ class LogView:
             yield self._summary(place)
 
     def orphans(self) -> Iterator[SegmentSummary]:
-        """Copies that count for nothing: fenced, or never finished by a leader who is not one any more."""
+        """Copies that count for nothing: set aside, or left unfinished by a leader who is none any more."""
         highest = self.claims[-1].epoch if self.claims else -1
         left = (self.rows["state"] == STARTED) & (self.rows["leader_epoch"] < highest)
-        wanted = self._stand(Standing.FENCED) | (left & self._stand(Standing.FOLLOWED))
+        wanted = self._stand(Standing.FENCED) | self._stand(Standing.REFUSED)
+        wanted |= left & self._stand(Standing.FOLLOWED)
         for place in np.flatnonzero(wanted).tolist():
             yield self._summary(place)
 
