@@ -22,7 +22,7 @@ from rules.policy.cells import Cell
 from rules.policy.errors import PolicyRefused, Problem, table_of
 from rules.policy.keys import KEYS, STREAMS_PURGED
 from rules.policy.patterns import Pattern
-from rules.policy.topic import DEFAULT, Contradiction, Origin, TopicPolicy, completed, contradictions
+from rules.policy.topic import DEFAULT, Contradiction, Origin, TopicPolicy, complete, contradictions
 from rules.policy.values import Plain, Value
 
 VERSION = 1
@@ -121,12 +121,12 @@ def resolve(topic: str, matching: Sequence[Table]) -> Resolved:
         origins[key.name] = Origin(tuple(sorted(table.pattern.text for table in top)))
         unlike = (table for table in top[1:] if table.get(key.name) != values[key.name])
         ties += [Tie(key.name, (top[0], table)) for table in unlike]
-    whole = completed(values)
+    complete(values, origins)
     return Resolved(
-        values=whole,
+        values=values,
         origins=origins,
         ties=tuple(ties),
-        contradictions=() if ties else tuple(contradictions(whole)),
+        contradictions=() if ties else tuple(contradictions(values)),
     )
 
 

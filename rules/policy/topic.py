@@ -18,12 +18,17 @@ from rules.policy.values import ANYONE, Permission, Plain
 
 
 class Origin(NamedTuple):
-    """The patterns of the tables that gave a value; several if they say the same, none for a default."""
+    """The patterns of the tables that gave a value; several if they say the same, none for a default.
+
+    `follows` is the key whose value this one follows from, where nobody declared it itself.
+    """
 
     patterns: tuple[str, ...]
+    follows: str | None = None
 
     def __str__(self) -> str:
-        return ", ".join(self.patterns) or "default"
+        said = ", ".join(self.patterns) or "default"
+        return f"{said}, by {self.follows}" if self.follows else said
 
 
 DEFAULT = Origin(())
@@ -81,20 +86,22 @@ class Contradiction(NamedTuple):
     why: str
 
 
-def completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With what an undeclared retention means where another one is declared.
+def complete(values: dict[str, Any], origins: dict[str, Origin]) -> None:
+    """Fill in what an undeclared retention means where another one is declared.
 
     Retention that is declared by time alone is unlimited in bytes, and the reverse: a broker that deletes by
     the other of the two does what nobody declared. Local retention is the total one unless declared.
     """
-    told = dict(values)
-    if told["total_retention_ms"] is None and told["total_retention_bytes"] is None:
-        return told
-    for unit in ("ms", "bytes"):
-        total, local = f"total_retention_{unit}", f"local_retention_{unit}"
-        told[total] = UNLIMITED if told[total] is None else told[total]
-        told[local] = told[total] if told[local] is None else told[local]
-    return told
+    totals = ("total_retention_ms", "total_retention_bytes")
+    declared = next((key for key in totals if values[key] is not None), None)
+    if declared is None:
+        return
+    for total in totals:
+        if values[total] is None:
+            values[total], origins[total] = UNLIMITED, Origin(origins[declared].patterns, declared)
+        local = total.replace("total", "local")
+        if values[local] is None:
+            values[local], origins[local] = values[total], Origin(origins[total].patterns, total)
 
 
 def contradictions(policy: Mapping[str, Any]) -> Iterator[Contradiction]:

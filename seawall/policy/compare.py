@@ -55,6 +55,7 @@ class Compared:
     topic: str
     policy: TopicPolicy
     deployment: Deployment | None
+    is_compacted_only: bool = False  # retention is no setting of it
     findings: tuple[Finding, ...] = ()
     unknown: str | None = None
 
@@ -83,6 +84,7 @@ def compare(policy: Policy, seen: Mapping[str, SeenTopic | Unknown]) -> Iterator
             topic=topic,
             policy=declared,
             deployment=deployment(declared, found.settings),
+            is_compacted_only=_is_compacted_only(found.settings),
             findings=(*unsuited(declared, found.settings), *_retention(declared, found)),
         )
 
@@ -118,14 +120,13 @@ def _retention(declared: TopicPolicy, found: SeenTopic) -> Iterator[Finding]:
         yield Finding(
             kind=Kind.SHORTER if at_most(laid.effective, laid.declared) else Kind.LONGER,
             key=laid.key,
-            detail=f"{laid.setting} is {spoken(laid.effective)}, and {spoken(laid.declared)} is declared",
+            detail=f"{laid.setting} is {spoken(laid.effective)}, {spoken(laid.declared)} is declared",
             brokers=tuple(brokers),
         )
 
 
 def _laid(declared: TopicPolicy, settings: TopicSettings) -> Iterator[_Laid]:
-    # Retention is no setting of a topic that is compacted only.
-    if not declared.declares_retention or "delete" not in settings.cleanup_policy.value:
+    if not declared.declares_retention or _is_compacted_only(settings):
         return
     kind = deployment(declared, settings)
     kept = {"ms": settings.retention_ms.value, "bytes": settings.retention_bytes.value}
@@ -135,6 +136,10 @@ def _laid(declared: TopicPolicy, settings: TopicSettings) -> Iterator[_Laid]:
         yield _beside(declared, key, f"retention.{unit}", kept[unit])
         if kind is Deployment.KIP405:
             yield _beside(declared, f"local_retention_{unit}", f"local.retention.{unit}", kept_locally[unit])
+
+
+def _is_compacted_only(settings: TopicSettings) -> bool:
+    return "delete" not in settings.cleanup_policy.value
 
 
 def _beside(declared: TopicPolicy, key: str, setting: str, value: int) -> _Laid:

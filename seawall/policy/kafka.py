@@ -42,7 +42,8 @@ def open_cluster(settings: KafkaSettings) -> Opened:
     """NoCluster if none is set, ClusterUnreachable if it does not answer."""
     if settings.bootstrap is None:
         raise NoCluster
-    librdkafka = {"client.id": "seawall-policy", **settings.librdkafka()}
+    # What librdkafka would log about connections is part of the errors.
+    librdkafka = {"client.id": "seawall-policy", "log_level": "0", **settings.librdkafka()}
     source = KafkaCluster(librdkafka, monotonic_s=time.monotonic, answer_timeout_s=ANSWER_TIMEOUT_S)
     identity = source.identity()
     changes = KafkaChangeLog(

@@ -85,6 +85,7 @@ def test_undeclared_local_retention_is_the_total_one() -> None:
 
     assert (policy.local_retention_ms, policy.total_retention_bytes) == (7 * DAY_MS, UNLIMITED)
     assert policy.local_retention_bytes is UNLIMITED
+    assert str(policy.origins["local_retention_bytes"]) == "t, by total_retention_bytes"
 
 
 # Precedence.

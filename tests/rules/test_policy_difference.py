@@ -42,7 +42,7 @@ def test_topics_are_affected_by_what_holds_for_them() -> None:
         "total_retention_ms": (90 * DAY_MS, 7 * DAY_MS),
         "local_retention_ms": (90 * DAY_MS, 7 * DAY_MS),
     }
-    assert {str(effect.after_origin) for effect in found.effects} == {"*", "default"}
+    assert {str(effect.after_origin) for effect in found.effects} == {"*", "*, by total_retention_ms"}
     assert found.weakens
 
 

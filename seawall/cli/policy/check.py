@@ -137,12 +137,14 @@ def _states(policy: Policy, compared: Compared) -> Sequence[Text]:
     if compared.is_undeclared:
         why = "no retention is declared" if _matching(policy, compared) else "no table matches"
         return [Text(why, style="yellow")]
+    if compared.is_compacted_only:
+        return [Text("compacted: retention does not apply", style="dim")]
     return [Text("as declared", style="green")]
 
 
 def _said(finding: Finding, compared: Compared) -> str:
-    brokers = f" (brokers {', '.join(map(str, finding.brokers))})" if finding.brokers else ""
-    return f"{finding.kind.value}: {finding.detail} in {compared.policy.origins[finding.key]}{brokers}"
+    brokers = f" (broker {', '.join(map(str, finding.brokers))})" if finding.brokers else ""
+    return f"{finding.kind.value}: {finding.detail} by {compared.policy.origins[finding.key]}{brokers}"
 
 
 def _matching(policy: Policy, compared: Compared) -> list[str]:
@@ -168,6 +170,7 @@ def _topic_as_json(policy: Policy, compared: Compared) -> dict[str, Any]:
         "patterns": _matching(policy, compared),
         "deployment": compared.deployment.value if compared.deployment is not None else None,
         "declares_retention": not compared.is_undeclared,
+        "compacted_only": compared.is_compacted_only,
         "unknown": compared.unknown,
         "findings": [
             {
