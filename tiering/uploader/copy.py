@@ -195,7 +195,8 @@ def _verified(attempts: LogAttempts, segment: HeldSegment, ports: Ports) -> Segm
 def _check_lead(attempts: LogAttempts, segment: HeldSegment, lead: Lead) -> None:
     bound = lead.may_leave_below()
     if segment.end_offset > bound:
-        raise NotCommitted(log=attempts.log, end_offset=segment.end_offset, may_leave_below=bound)
+        why = f"only offsets below {bound} are committed and decided"
+        raise NotCommitted(log=attempts.log, end_offset=segment.end_offset, why=why)
 
 
 def _started(attempts: LogAttempts, segment: HeldSegment, found: SegmentScan, ports: Ports) -> SegmentRecord:

@@ -2,6 +2,7 @@
 
     what is known                                            next
     our claim of this epoch is not in the table              WriteClaim
+    a record that is followed is not the last of its key     Rewrite: compaction would keep the other one
     a copy that nobody is working on                         Abandon
     a delete that nobody is working on                       FinishDelete
     the closed segment that holds offset n, all committed    Copy
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rules.events import GapCause
+from tiering.segments.frontier import CaughtUp, CopyNext, Missing, Range, next_segment
 from tiering.segments.records import LogRecord, SegmentRecord, SegmentState
 
 
@@ -52,7 +54,7 @@ class LogFacts:
     log_record: LogRecord | None
     frontier: int | None  # None only without a log record
     unfinished: tuple[SegmentRecord, ...]  # the log's attempts in COPY_STARTED or DELETE_STARTED
-    in_progress: frozenset[str]  # segment ids that this agent is working on now
+    shadowed: tuple[SegmentRecord | LogRecord, ...]  # followed, and not the last records of their keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +65,15 @@ class WriteClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """Write a record again that is followed, and that another, not followed, stands behind."""
+
+    record: SegmentRecord | LogRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Abandon:
-    """Delete what a dead attempt left: nobody works on it, and nobody else may."""
+    """Delete what a dead attempt left. A log's steps go one by one: whoever asks is not working on it."""
 
     record: SegmentRecord
 
@@ -114,39 +123,39 @@ class UpToDate:
     """Everything closed is copied."""
 
 
-Step: TypeAlias = WriteClaim | Abandon | FinishDelete | Copy | RecordGap | Wait | Stalled | UpToDate
+Step: TypeAlias = WriteClaim | Rewrite | Abandon | FinishDelete | Copy | RecordGap | Wait | Stalled | UpToDate
 
 
 def next_step(facts: LogFacts) -> Step:
     """The one thing to do now. Doing it changes the facts; ask again."""
     if not facts.claim_read_back or facts.log_record is None or facts.frontier is None:
         return WriteClaim(first_tiered_offset=_first_local(facts))
-    for record in facts.unfinished:
-        if record.segment_id not in facts.in_progress:
-            if record.state is SegmentState.DELETE_STARTED:
-                return FinishDelete(record=record)
-            return Abandon(record=record)
+    if facts.shadowed:
+        return Rewrite(record=facts.shadowed[0])
+    if facts.unfinished:
+        record = facts.unfinished[0]
+        is_removal = record.state is SegmentState.DELETE_STARTED
+        return FinishDelete(record=record) if is_removal else Abandon(record=record)
     return _onward(facts, facts.frontier)
 
 
 def _onward(facts: LogFacts, frontier: int) -> Step:
-    holding = next((s for s in facts.local if s.base_offset <= frontier < s.end_offset), None)
-    if holding is not None:
-        if holding.end_offset <= facts.may_leave_below:
-            return Copy(segment=holding, covers_from=frontier)
-        return Wait(segment=holding, may_leave_below=facts.may_leave_below)
-    if frontier >= facts.active_base:
-        return UpToDate()
-    hole_end = min(
-        (s.base_offset for s in facts.local if s.base_offset > frontier), default=facts.active_base
-    )
-    if facts.log_start >= hole_end:
-        return RecordGap(start_offset=frontier, end_offset=hole_end, cause=_cause(facts, hole_end))
-    if facts.log_start > frontier:
-        # Part of the hole lies below the log's start, part above it, where the log claims to have it.
-        return RecordGap(
-            start_offset=frontier, end_offset=facts.log_start, cause=_cause(facts, facts.log_start)
-        )
+    following = next_segment([Range(s.base_offset, s.end_offset) for s in facts.local], frontier)
+    match following:
+        case CopyNext(segment=found):
+            holding = next(s for s in facts.local if s.base_offset == found.start)
+            if holding.end_offset <= facts.may_leave_below:
+                return Copy(segment=holding, covers_from=frontier)
+            return Wait(segment=holding, may_leave_below=facts.may_leave_below)
+        case Missing(range=hole):
+            hole_end = hole.end
+        case CaughtUp():
+            if frontier >= facts.active_base:
+                return UpToDate()
+            hole_end = facts.active_base
+    lost_end = min(hole_end, facts.log_start)  # above the log's start the log claims to have it
+    if lost_end > frontier:
+        return RecordGap(start_offset=frontier, end_offset=lost_end, cause=_cause(facts, lost_end))
     return Stalled(start_offset=frontier, end_offset=hole_end)
 
 

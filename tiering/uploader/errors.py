@@ -31,10 +31,10 @@ class NotLeading(UploadError):
 
 @dataclass(kw_only=True, eq=False)
 class NotCommitted(UploadError):
-    """{log}: offsets below {end_offset} were committed, and now only those below {may_leave_below} are"""
+    """{log}: the segment up to {end_offset} may not leave yet: {why}"""
 
     end_offset: int
-    may_leave_below: int
+    why: str
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,3 +78,15 @@ class LineageUnknown(UploadError):
 
     offset: int
     epoch: int
+
+
+@dataclass(kw_only=True, eq=False)
+class MetadataSilent(UploadError):
+    """{log}: our record at offset {offset} of the metadata topic did not come back within {waited_s} s
+
+    Whether it counts is not known. Nothing is done on it; the next look at the log will say.
+    """
+
+    offset: int
+    segment_id: str
+    waited_s: float

@@ -19,6 +19,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
 
 from tiering.log.directory import FileKind, Segment
 
@@ -76,64 +77,71 @@ class _Held:
 
 
 class SegmentHolder:
-    """The held segments of all logs. Not for use from several threads at once."""
+    """The held segments of all logs."""
 
     def __init__(self, limits: HoldLimits | None = None) -> None:
         self._limits = limits or HoldLimits()
         self._logs: dict[str, _Held] = {}
         self._size_bytes = 0
+        self._lock = RLock()
 
     def keep(self, log: str, segments: Iterable[Segment]) -> tuple[HeldSegment, ...]:
         """Bring what is held of `log` up to date with a listing of its live segments; what is held now.
 
         `segments` are all that the directory lists, the active one included.
         """
-        listed = sorted(segments, key=lambda segment: segment.base_offset)
-        held = self._logs.setdefault(log, _Held())
-        self._let_go_of_changed(held, listed)
-        held.refused_count = 0
-        for segment in listed:
-            if segment.end_offset is None or segment.base_offset in held.segments:
-                continue
-            if not self._has_room(segment.size_bytes):
-                held.refused_count += 1
-                continue
-            opened = _open(segment, segment.end_offset)
-            if opened is not None:
-                held.segments[segment.base_offset] = opened
-                self._size_bytes += opened.size_bytes
-        return self.held(log)
+        with self._lock:
+            listed = sorted(segments, key=lambda segment: segment.base_offset)
+            held = self._logs.setdefault(log, _Held())
+            self._let_go_of_changed(held, listed)
+            held.refused_count = 0
+            for segment in listed:
+                if segment.end_offset is None or segment.base_offset in held.segments:
+                    continue
+                if not self._has_room(segment.size_bytes):
+                    held.refused_count += 1
+                    continue
+                opened = open_segment(segment)
+                if opened is not None:
+                    held.segments[segment.base_offset] = opened
+                    self._size_bytes += opened.size_bytes
+            return self.held(log)
 
     def held(self, log: str) -> tuple[HeldSegment, ...]:
         """What is held of a log, by base offset."""
-        held = self._logs.get(log, _Held())
-        return tuple(held.segments[base] for base in sorted(held.segments))
+        with self._lock:
+            held = self._logs.get(log, _Held())
+            return tuple(held.segments[base] for base in sorted(held.segments))
 
     def release(self, log: str, *, below: int) -> None:
         """Let go of the segments that end at or below an offset: they are committed."""
-        held = self._logs.get(log, _Held())
-        for base, segment in list(held.segments.items()):
-            if segment.end_offset <= below:
-                self._let_go(held, base)
+        with self._lock:
+            held = self._logs.get(log, _Held())
+            for base, segment in list(held.segments.items()):
+                if segment.end_offset <= below:
+                    self._let_go(held, base)
 
     def drop(self, log: str) -> None:
         """Let go of a whole log: it is no longer led from here, or no longer tiered."""
-        held = self._logs.pop(log, _Held())
-        for base in list(held.segments):
-            self._let_go(held, base)
+        with self._lock:
+            held = self._logs.pop(log, _Held())
+            for base in list(held.segments):
+                self._let_go(held, base)
 
     def totals(self) -> HoldTotals:
-        every = [segment for held in self._logs.values() for segment in held.segments.values()]
-        return HoldTotals(
-            count=len(every),
-            size_bytes=self._size_bytes,
-            pinned_bytes=sum(segment.size_bytes for segment in every if segment.is_unlinked()),
-            refused_count=sum(held.refused_count for held in self._logs.values()),
-        )
+        with self._lock:
+            every = [segment for held in self._logs.values() for segment in held.segments.values()]
+            return HoldTotals(
+                count=len(every),
+                size_bytes=self._size_bytes,
+                pinned_bytes=sum(segment.size_bytes for segment in every if segment.is_unlinked()),
+                refused_count=sum(held.refused_count for held in self._logs.values()),
+            )
 
     def close(self) -> None:
-        for log in list(self._logs):
-            self.drop(log)
+        with self._lock:
+            for log in list(self._logs):
+                self.drop(log)
 
     def _let_go_of_changed(self, held: _Held, listed: list[Segment]) -> None:
         """Keep what is listed as it was, and what went from the front; nothing that went from the end."""
@@ -155,8 +163,9 @@ class SegmentHolder:
         segment.close()
 
 
-def _open(segment: Segment, end_offset: int) -> HeldSegment | None:
+def open_segment(segment: Segment) -> HeldSegment | None:
     """Open a closed segment and its side files; None when it went meanwhile, under any of its names."""
+    assert segment.end_offset is not None, "the active segment is never held, and never copied"
     descriptors: dict[FileKind, int] = {}
     with contextlib.ExitStack() as undo:
         for kind, path in _files(segment):
@@ -172,7 +181,7 @@ def _open(segment: Segment, end_offset: int) -> HeldSegment | None:
         undo.pop_all()
     return HeldSegment(
         base_offset=segment.base_offset,
-        end_offset=end_offset,
+        end_offset=segment.end_offset,
         size_bytes=size_bytes,
         path=segment.path,
         descriptors=descriptors,

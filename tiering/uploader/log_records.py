@@ -1,4 +1,4 @@
-"""Composes the next record of a log: a claim, a gap, a new start. Each is the whole state, based on the last.
+"""Composes the next record of a log: a claim, or a gap under it. Each is the whole state, based on the last.
 
 The first record of a leader is its claim and has no `claim_offset`: where it stands is where it fences. The
 later ones of the same claim repeat that place, since compaction takes the first away. Whoever writes names
@@ -12,21 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tiering.segments.lineage import UnknownBelow, extended
-from tiering.segments.records import Claim, EpochStart, Gap, LogRecord
+from tiering.segments.records import EpochStart, Gap, LogId, LogRecord
+from tiering.segments.view import LogView
 from tiering.uploader.errors import LineageUnknown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A log's record and where it stands in the metadata topic."""
-
-    record: LogRecord
-    offset: int
-
-    @property
-    def claim_offset(self) -> int:
-        """Where the claim that this record belongs to fences."""
-        return self.offset if self.record.claim_offset is None else self.record.claim_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,54 +28,74 @@ class Writer:
 
 
 def first_claim(
-    blank: LogRecord, writer: Writer, *, live: tuple[EpochStart, ...], first_tiered_offset: int
+    log: LogId, topic: str, writer: Writer, *, live: tuple[EpochStart, ...], first_tiered_offset: int
 ) -> LogRecord:
-    """The first record that the log ever has. `blank` gives the log and its topic."""
-    return replace(
-        blank,
-        broker_id=writer.broker_id,
-        claim_epoch=writer.leader_epoch,
-        leader_epochs=live,
-        log_start=first_tiered_offset,
-        first_tiered_offset=first_tiered_offset,
-        event_id=writer.event_id,
-        occurred_at_ms=writer.now_ms,
-    )
-
-
-def next_claim(before: Standing, writer: Writer, *, live: tuple[EpochStart, ...]) -> LogRecord:
-    """A new leader's claim. It keeps all that the log's record says, and extends the lineage by its own."""
-    lineage = extended(before.record.leader_epochs, live)
-    if isinstance(lineage, UnknownBelow):
-        raise LineageUnknown(log=before.record.log, offset=lineage.offset, epoch=lineage.epoch)
-    earlier = Claim(before.record.claim_epoch, before.claim_offset)
-    return replace(
-        before.record,
+    """The first record that the log ever has. `live` is the broker's own history of leader epochs."""
+    return LogRecord(
+        log=log,
+        topic=topic,
         broker_id=writer.broker_id,
         claim_epoch=writer.leader_epoch,
         claim_offset=None,
-        earlier_claims=(*before.record.earlier_claims, earlier),
-        leader_epochs=lineage,
-        based_on=before.offset,
+        earlier_claims=(),
+        leader_epochs=live,
+        log_start=first_tiered_offset,
+        first_tiered_offset=first_tiered_offset,
+        gaps=(),
+        generation=0,
+        keep_until_ms=None,
+        holds=(),
+        topic_deleted_at_ms=None,
+        based_on=None,
         event_id=writer.event_id,
         occurred_at_ms=writer.now_ms,
     )
 
 
-def with_gap(before: Standing, writer: Writer, gap: Gap) -> LogRecord:
-    """The log's record with one gap more, in its place."""
-    gaps = sorted((*before.record.gaps, gap), key=lambda each: each.start_offset)
-    return replace(_later(before, writer), gaps=tuple(gaps))
+def next_claim(view: LogView, writer: Writer, *, live: tuple[EpochStart, ...]) -> LogRecord:
+    """A new leader's claim. It keeps all that the log's record says, and extends the lineage by its own.
 
-
-def _later(before: Standing, writer: Writer) -> LogRecord:
-    """Another record under the same claim."""
-    assert before.record.claim_epoch == writer.leader_epoch, "only the claim's holder goes on with it"
+    The claim that stands until now is repeated: what lower epochs wrote behind it stays fenced.
+    """
+    before = _record(view)
+    lineage = extended(before.leader_epochs, live)
+    if isinstance(lineage, UnknownBelow):
+        raise LineageUnknown(log=before.log, offset=lineage.offset, epoch=lineage.epoch)
     return replace(
-        before.record,
+        before,
         broker_id=writer.broker_id,
-        claim_offset=before.claim_offset,
-        based_on=before.offset,
+        claim_epoch=writer.leader_epoch,
+        claim_offset=None,
+        earlier_claims=(*view.claims_to_repeat(), view.claims[-1]),
+        leader_epochs=lineage,
+        based_on=view.record_offset,
         event_id=writer.event_id,
         occurred_at_ms=writer.now_ms,
     )
+
+
+def with_gap(view: LogView, writer: Writer, gap: Gap) -> LogRecord:
+    """The log's record with one gap more, in its place."""
+    before = again(view, writer)
+    return replace(before, gaps=tuple(sorted((*before.gaps, gap), key=lambda each: each.start_offset)))
+
+
+def again(view: LogView, writer: Writer) -> LogRecord:
+    """The same once more under the same claim, based on the last: what another change starts from."""
+    before = _record(view)
+    assert before.claim_epoch == writer.leader_epoch, "only the claim's holder goes on with it"
+    return replace(
+        before,
+        broker_id=writer.broker_id,
+        claim_offset=view.claims[-1].offset,
+        earlier_claims=view.claims_to_repeat(),
+        based_on=view.record_offset,
+        event_id=writer.event_id,
+        occurred_at_ms=writer.now_ms,
+    )
+
+
+def _record(view: LogView) -> LogRecord:
+    assert view.record is not None, "a log without a record is claimed with first_claim"
+    assert view.claims, "a record is a claim, or belongs to one"
+    return view.record

@@ -27,6 +27,7 @@ from tiering.uploader.decide import (
     LocalRange,
     LogFacts,
     RecordGap,
+    Rewrite,
     Stalled,
     UpToDate,
     Wait,
@@ -102,7 +103,7 @@ def facts(**changes: Any) -> LogFacts:
         log_record=log_record(),
         frontier=10,
         unfinished=(),
-        in_progress=frozenset(),
+        shadowed=(),
     )
     return replace(known, **changes)
 
@@ -145,11 +146,17 @@ def test_tiering_that_begins_late_begins_at_the_first_local_offset() -> None:
     [(SegmentState.COPY_STARTED, Abandon), (SegmentState.DELETE_STARTED, FinishDelete)],
 )
 def test_dead_attempts_are_cleaned_up_first(state: SegmentState, expected: type) -> None:
-    """What a crash left is dealt with before anything new, unless this agent is at it now."""
+    """What a crash left is dealt with before anything new."""
     left = attempt(state)
 
     assert next_step(facts(unfinished=(left,))) == expected(record=left)
-    assert isinstance(next_step(facts(unfinished=(left,), in_progress=frozenset({left.segment_id}))), Copy)
+
+
+def test_a_shadowed_record_is_written_again_before_compaction_takes_it() -> None:
+    """A followed record behind which a refused one stands would be lost with the next compaction."""
+    shadowed = log_record()
+
+    assert next_step(facts(shadowed=(shadowed,))) == Rewrite(record=shadowed)
 
 
 @pytest.mark.parametrize("bound", [0, 10, 15, 19])

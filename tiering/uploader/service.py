@@ -1,0 +1,142 @@
+"""Looks after every log that this broker leads: one pass after another, the logs in parallel.
+
+A pass surveys the log dirs, asks who leads, and gives each log that is due to a worker, which takes that
+log's steps in order (`one_log`).
+
+Owns the passes, the pool, and what is remembered of each log between passes: its last trouble and when to try
+again. Refuses to decide anything about a log: that is `decide`'s.
+
+Invariant (T7): whatever a worker runs into, memory included, ends at its edge as a status, a back-off and,
+when the frontier stands still too long, an event. A log whose facts are not known is left alone, never taken
+for one that is not led here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from rules.events import UploadStalled
+from rules.identity import LogId
+from tiering.cluster.host import HostSurvey, LocalPartition
+from tiering.cluster.interface import Leadership, TopicPartition, TopicSettings, Unknown
+from tiering.errors import StatedError
+from tiering.uploader.one_log import OneLog, Tools, holder_name
+from tiering.uploader.status import IDLE_STATES, LogStatus, ServiceLimits
+
+
+@dataclass(slots=True)
+class UploadService:
+    """The uploader of one broker."""
+
+    survey: Callable[[], HostSurvey]
+    tools: Tools
+    is_tiered: Callable[[str], bool]
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    jitter: random.Random = field(default_factory=random.Random)
+    _statuses: dict[LogId, LogStatus] = field(default_factory=dict)
+
+    def statuses(self) -> Mapping[LogId, LogStatus]:
+        """What is known of each log now."""
+        return dict(self._statuses)
+
+    def run_pass(self) -> None:
+        """Look at every log once and do what is due; returns when all workers are done."""
+        due = self._due(self.survey())
+        with ThreadPoolExecutor(self.limits.workers, thread_name_prefix="seawall-upload") as pool:
+            for done in [pool.submit(self._advance, each) for each in due]:
+                done.result()
+
+    def close(self) -> None:
+        self.tools.holder.close()
+
+    def _due(self, host: HostSurvey) -> list[OneLog]:
+        live = {p: local for p, local in host.live.items() if self.is_tiered(p.topic)}
+        leaders = self.tools.cluster.leadership.leadership(live)
+        settings = self.tools.cluster.settings.topic_settings({p.topic for p in live})
+        due = []
+        for partition, local in live.items():
+            status = self._status(host, partition, local)
+            broker_id = host.broker.broker_id
+            refusal = _refusal(leaders[partition], settings[partition.topic], local, broker_id)
+            if refusal is not None:
+                status.state, status.detail = refusal
+                if status.state in IDLE_STATES:  # known, not merely unknown
+                    self.tools.holder.drop(holder_name(status.log))
+            elif status.next_try_ms <= self.tools.now_ms():
+                held = self.tools.holder.keep(holder_name(status.log), local.listing.segments)
+                due.append(
+                    OneLog(
+                        tools=self.tools,
+                        broker_id=broker_id,
+                        partition=partition,
+                        local=local,
+                        status=status,
+                        held=held,
+                    )
+                )
+        return due
+
+    def _status(self, host: HostSurvey, partition: TopicPartition, local: LocalPartition) -> LogStatus:
+        log = LogId(host.broker.cluster_id, local.incarnation.topic_id, partition.partition)
+        fresh = LogStatus(log=log, topic=partition.topic, moved_at_ms=self.tools.now_ms())
+        return self._statuses.setdefault(log, fresh)
+
+    def _advance(self, one: OneLog) -> None:
+        try:
+            one.advance()
+            one.status.failures = 0
+        except Exception as error:  # noqa: BLE001 the worker's edge: one log's trouble ends no other's work (T7)
+            self._failed(one.status, error)
+        self._tell_of_stalls(one.status)
+
+    def _failed(self, status: LogStatus, error: Exception) -> None:
+        status.failures += 1
+        doubled = self.limits.backoff_first_ms * 2 ** min(status.failures - 1, 16)
+        delay_ms = min(doubled, self.limits.backoff_max_ms)
+        status.next_try_ms = self.tools.now_ms() + self.jitter.randint(delay_ms // 2, delay_ms)
+        status.state = "failed"
+        said = str(error) if isinstance(error, StatedError) else repr(error)
+        status.detail = f"{type(error).__name__}: {said}"
+
+    def _tell_of_stalls(self, status: LogStatus) -> None:
+        stalled_ms = self.tools.now_ms() - status.moved_at_ms
+        idle = status.state in IDLE_STATES or not status.waiting_segments
+        if idle or status.stall_told or stalled_ms < self.limits.stall_ms:
+            return
+        status.stall_told = True
+        self.tools.sink.emit(
+            UploadStalled(
+                event_id=self.tools.new_id(),
+                occurred_at_ms=self.tools.now_ms(),
+                log=status.log,
+                topic=status.topic,
+                leader_epoch=-1 if status.leader_epoch is None else status.leader_epoch,
+                frontier=-1 if status.frontier is None else status.frontier,
+                stalled_ms=stalled_ms,
+                waiting_segments=status.waiting_segments,
+                waiting_bytes=status.waiting_bytes,
+                reason=f"{status.state}: {status.detail}",
+            )
+        )
+
+
+def _refusal(
+    leader: Leadership | Unknown, setting: TopicSettings | Unknown, local: LocalPartition, broker_id: int
+) -> tuple[str, str] | None:
+    """Why nothing is copied of this log from here now: a state and its detail; None if it may be."""
+    if local.doubts:
+        return "unknown", "; ".join(local.doubts)
+    if isinstance(leader, Unknown):
+        return "unknown", leader.reason
+    if leader.leader_id != broker_id:
+        return "not_led", f"led by broker {leader.leader_id}"
+    if isinstance(setting, Unknown):
+        return "unknown", setting.reason
+    if setting.remote_storage_enable.value:
+        return "refused", "Kafka's own remote storage is on for this topic"
+    if setting.is_compacted or local.cleaned_to is not None:
+        return "refused", "the topic is or was compacted"
+    return None
