@@ -89,7 +89,7 @@ class Ports:
 class Run:
     """What one run came to. `removed` is a prefix of the plan; `stopped` says why it is not all of it."""
 
-    plan: Act
+    plan: Act | None  # None: it could not be made
     removed: tuple[SegmentId, ...] = ()
     stopped: StatedError | Keep | None = None
 
@@ -101,19 +101,20 @@ def dry_run(log: LogId, ports: Ports) -> Act:
 
 def expire(log: LogId, ports: Ports) -> Run:
     """Do it. A failure is part of what comes back: the next log's turn comes all the same."""
-    now = ports.table.look(log)
-    plan = next_act(now)
-    match plan:
-        case Keep():
-            return Run(plan=plan)
-        case Remove():
-            return _remove_all(log, plan, ports)
-        case _:
-            try:
+    plan: Act | None = None
+    try:
+        now = ports.table.look(log)
+        plan = next_act(now)
+        match plan:
+            case Keep():
+                pass
+            case Remove():
+                return _remove_all(log, plan, ports)
+            case _:
                 _rewrite(now.facts, plan, ports)
-            except StatedError as failed:
-                return Run(plan=plan, stopped=failed)
-            return Run(plan=plan)
+    except StatedError as failed:
+        return Run(plan=plan, stopped=failed)
+    return Run(plan=plan)
 
 
 def forget(log: LogId, ports: Ports) -> tuple[SegmentId, ...] | Keep:

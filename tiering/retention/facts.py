@@ -2,7 +2,7 @@
 
     view of the table ──► TierFacts ──► remote.next_act, local.decide
 
-Owns the two judgements that come before every other: whether the table may be believed at all (`doubt`), and
+Owns the two judgements that come before every other: whether the table may be believed at all (DOUBTS), and
 what a copy counts for on the log's lineage (`TierCopy.covered_end`, `is_whole`). Refuses to leave out what it
 does not understand: an unreadable record of the log is a doubt about all of it.
 
@@ -66,17 +66,33 @@ class TierFacts:
     def finished(self) -> Iterator[TierCopy]:
         return (copy for copy in self.copies if copy.state is SegmentState.COPY_FINISHED)
 
-    def doubt(self) -> str | None:
-        """Why nothing may be removed on the word of this table, if so."""
-        if self.applied_to < self.end_offset:
-            return f"the table has read to {self.applied_to} of {self.end_offset}"
-        if self.record is None:
-            return "the table has no record of the log"
-        if self.unreadable_count:
-            return f"{self.unreadable_count} records of the log cannot be read"
-        if self.is_shadowed:
-            return "the log's last record is not the one that is followed"
+
+def is_behind(facts: TierFacts) -> str | None:
+    """Lag: what it has not read may be a hold, or a restore."""
+    if facts.applied_to >= facts.end_offset:
         return None
+    return f"the table has read to {facts.applied_to} of {facts.end_offset}"
+
+
+def is_unclaimed(facts: TierFacts) -> str | None:
+    """An empty table, or one of another topic."""
+    return "the table has no record of the log" if facts.record is None else None
+
+
+def is_unreadable(facts: TierFacts) -> str | None:
+    """A newer agent wrote what this one cannot understand; or bytes were damaged."""
+    if not facts.unreadable_count:
+        return None
+    return f"{facts.unreadable_count} records of the log cannot be read"
+
+
+def is_contended(facts: TierFacts) -> str | None:
+    """Somebody's word on the log came too late to be followed, and will come again: it may be a hold."""
+    return "the log's last record is not the one that is followed" if facts.is_shadowed else None
+
+
+# Why nothing may be removed on the word of a table. Each says so, or None.
+DOUBTS = (is_behind, is_unclaimed, is_unreadable, is_contended)
 
 
 def overlaps(hold: Hold, start: int, end: int) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from tiering.retention.facts import overlaps
 from tiering.retention.reasons import Keep, Reason
-from tiering.retention.remote import Situation, claim_is_ours, table_is_believed
+from tiering.retention.remote import TABLE_GUARDS, Situation, claim_is_ours
 from tiering.segments.records import SegmentId, SegmentRecord, SegmentState
 
 FORGOTTEN_PER_RUN = 1_000
@@ -22,7 +22,7 @@ FORGOTTEN_PER_RUN = 1_000
 
 def to_forget(now: Situation, removed: Iterable[SegmentRecord]) -> tuple[SegmentId, ...] | Keep:
     """Of the removed segments, in the order in which they were, those that nobody can put back any more."""
-    for guard in (table_is_believed, claim_is_ours):
+    for guard in (*TABLE_GUARDS, claim_is_ours):
         if kept := guard(now):
             return kept
     due: list[SegmentId] = []

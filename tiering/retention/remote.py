@@ -29,7 +29,7 @@ from typing import TypeAlias
 
 from rules.events import DeleteCause
 from tiering.retention.expiry import Advance, new_start
-from tiering.retention.facts import TierCopy, TierFacts, overlaps
+from tiering.retention.facts import DOUBTS, TierCopy, TierFacts, overlaps
 from tiering.retention.reasons import Keep, Reason
 from tiering.retention.remote_policy import BlastLimit, RemotePolicy
 from tiering.retention.unique_bytes import Extent
@@ -93,9 +93,9 @@ Act: TypeAlias = Advance | Remove | RecordTopicGone | ForgetLog | Keep
 Guard: TypeAlias = Callable[[Situation], Keep | None]
 
 
-def next_act(now: Situation, guards: Sequence[Guard] | None = None) -> Act:
-    """The one thing to do now. Doing it changes the facts; ask again. (Tests leave a guard out.)"""
-    for guard in GUARDS if guards is None else guards:
+def next_act(now: Situation) -> Act:
+    """The one thing to do now. Doing it changes the facts; ask again."""
+    for guard in GUARDS:
         if kept := guard(now):
             return kept
     if now.is_topic_gone:
@@ -106,9 +106,13 @@ def next_act(now: Situation, guards: Sequence[Guard] | None = None) -> Act:
     return new_start(now.facts, now.policy, now_ms=now.now_ms, local=now.local, may_advance=now.may_advance)
 
 
-def table_is_believed(now: Situation) -> Keep | None:
-    doubt = now.facts.doubt()
-    return Keep(reason=Reason.TABLE_DOUBTED, detail=doubt) if doubt else None
+def _guard(doubt: Callable[[TierFacts], str | None]) -> Guard:
+    def guard(now: Situation) -> Keep | None:
+        detail = doubt(now.facts)
+        return Keep(reason=Reason.TABLE_DOUBTED, detail=detail) if detail else None
+
+    guard.__name__ = doubt.__name__
+    return guard
 
 
 def topic_is_known(now: Situation) -> Keep | None:
@@ -144,8 +148,9 @@ def no_restore_asks_for_time(now: Situation) -> Keep | None:
     return Keep(reason=Reason.KEEP_UNTIL, detail=f"restored; kept until {until_ms}")
 
 
+TABLE_GUARDS: tuple[Guard, ...] = tuple(map(_guard, DOUBTS))
 GUARDS: tuple[Guard, ...] = (
-    table_is_believed,
+    *TABLE_GUARDS,
     topic_is_known,
     claim_is_ours,
     policy_opts_in,
