@@ -43,9 +43,16 @@ class Loaded:
         for path in names.known_paths():
             if path != names.PASSTHROUGH:
                 table, _, leaf = path.partition(".")
-                yield path, getattr(getattr(self.settings, table), leaf)
+                yield path, _shown(getattr(getattr(self.settings, table), leaf))
         for name, value in sorted(self.settings.kafka.client.items()):
             yield f"{names.PASSTHROUGH}.{name}", value
+
+
+def _shown(value: Any) -> str | SecretStr | None:
+    """A value as it could stand in a variable."""
+    if value is None or isinstance(value, (str, SecretStr)):
+        return value
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

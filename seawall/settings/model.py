@@ -12,7 +12,9 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from rules.policy import quantities
 
 ENV_PREFIX = "SEAWALL_"
 ENV_DELIMITER = "__"
@@ -120,6 +122,70 @@ class S3Settings(_Table):
     region: Annotated[str, AfterValidator(_region)] | None = None
 
 
+def _whole(least: int, most: int) -> BeforeValidator:
+    """A whole number; a variable or a flag gives it as text."""
+
+    def read(raw: Any) -> int:
+        text = str(raw) if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
+        if re.fullmatch(r"\d{1,18}", text) is None or not least <= int(text) <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(text)
+
+    return BeforeValidator(read)
+
+
+def _size(raw: Any) -> int:
+    try:
+        size_bytes = quantities.read_bytes(int(raw) if isinstance(raw, str) and raw.isdigit() else raw)
+    except ValueError as refused:
+        raise ValueError(str(refused)) from None
+    if size_bytes < 1:
+        raise ValueError("at least 1 byte")
+    return size_bytes
+
+
+def _words(raw: Any) -> tuple[str, ...]:
+    """A list in the file; in a variable or a flag, words with commas between."""
+    parts = raw.split(",") if isinstance(raw, str) else raw
+    allowed = 'a list such as ["a", "b"]; in a variable or a flag, a,b'
+    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
+        raise ValueError(allowed)
+    stripped = tuple(part.strip() for part in parts)
+    if not all(stripped):
+        raise ValueError(allowed)
+    return stripped
+
+
+def _address(text: str) -> str:
+    parts = _BROKER.fullmatch(text)
+    if parts is None or int(parts[2]) > 65535:
+        raise ValueError("host:port, port 0 for any that is free")
+    return text
+
+
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Size = Annotated[int, BeforeValidator(_size)]
+MIB = 1024 * 1024
+
+
+class AgentSettings(_Table):
+    """[agent]: the uploader beside one broker."""
+
+    log_dirs: Words = ()
+    server_properties: str | None = None  # the broker's own file, for its log.dirs
+    state_dir: str | None = None
+    topics: Words = ("*",)
+    exclude_topics: Words = ()
+    listen: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9317"
+    workers: Annotated[int, _whole(1, 64)] = 4
+    upload_bytes_per_s: Size | None = None
+    hold_segments_max: Annotated[int, _whole(0, 1_000_000)] = 200
+    hold_bytes_max: Size = 20 * 1024 * MIB
+    rescan_s: Annotated[int, _whole(1, 3600)] = 5
+    metadata_partitions: Annotated[int, _whole(1, 10_000)] = 16
+    metadata_replicas: Annotated[int, _whole(1, 100)] | None = None
+
+
 class Settings(BaseSettings):
     """All settings. `load` reads them from their sources; called as a class, it reads only its arguments."""
 
@@ -132,6 +198,7 @@ class Settings(BaseSettings):
 
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)
     s3: S3Settings = Field(default_factory=S3Settings)
+    agent: AgentSettings = Field(default_factory=AgentSettings)
 
     @classmethod
     def settings_customise_sources(
