@@ -4,11 +4,12 @@ The truth is what the topic says when it is read to its end, what people meant b
 not follow (a hold by a newer agent, a hold that lost a race), and the bytes of every offset. The judge knows
 nothing of how expiry decides; it looks at effects:
 
-    the start moves         over offsets of which each has expired, by the age or the number of their own bytes,
-                            or lies in a recorded gap; below the frontier; into no hold; under the blast limit
+    the start moves         over offsets of which each has expired, by the age or the number of their own
+                            bytes, or lies in a recorded gap; below the frontier; into no hold; under the
+                            blast limit
     a removal is announced  of a copy that ends at or below a start that has stood for a grace; that nobody
-                            holds; the first of those that are left; under the blast limit; by who leads, where
-                            people want it, on a table that is read to its end
+                            holds; the first of those that are left; under the blast limit; by who leads,
+                            where people want it, on a table that is read to its end
     a marker is put         on a copy that is announced and not restored, and that nobody has come to hold
     a topic's copies go     after the topic's grace, when it is gone for certain
 

@@ -1,4 +1,4 @@
-"""T5 as a property: no history of a log makes expiry remove what it may not; and without any rule, one does."""
+"""T5 as a property: no history of a log makes expiry remove what it may not; without any rule, one does."""
 
 from __future__ import annotations
 
@@ -127,6 +127,10 @@ RUNS: st.SearchStrategy[Op] = st.one_of(
 )
 
 
+def _copied(base: int, length: int, age_h: int | None, kind: str) -> Op:
+    return lambda model: model.add_copy(base, length, age_h=age_h, kind=kind)
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[Op]:
     """Some copies, mostly end to end; then anything, with runs and time in between."""
@@ -134,8 +138,7 @@ def histories(draw: st.DrawFn) -> list[Op]:
     base = 0
     while base < LOG_END and draw(st.integers(0, 19)) > 0:
         length = draw(LENGTHS)
-        age_h, kind = draw(AGES_H), draw(KINDS)
-        ops.append(lambda model, b=base, n=length, a=age_h, k=kind: model.add_copy(b, n, age_h=a, kind=k))
+        ops.append(_copied(base, length, draw(AGES_H), draw(KINDS)))
         base += draw(st.sampled_from([length, length, length, 10, length + 10]))
     if draw(st.booleans()):
         ops += [lambda model: model.run(), _wait(3)]  # the start has moved, and its grace has passed
