@@ -174,7 +174,7 @@ class AgentSettings(_Table):
     log_dirs: Words = ()
     server_properties: str | None = None  # the broker's own file, for its log.dirs
     state_dir: str | None = None
-    topics: Words = ("*",)
+    topics: Words = ()  # none named: those that the policy in force says
     exclude_topics: Words = ()
     listen: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9317"
     workers: Annotated[int, _whole(1, 64)] = 4

@@ -113,6 +113,10 @@ class Uploader:
             write=lambda: self._store.put_new(key, body, checksum),
         )
 
+    def mark_deleted(self, key: str) -> None:
+        """Put a delete marker; the versions stay."""
+        self._store.mark_deleted(key)
+
     def close(self) -> None:
         self._senders.shutdown(wait=True, cancel_futures=True)
 

@@ -91,11 +91,16 @@ class SegmentHolder:
         `segments` are all that the directory lists, the active one included.
         """
         with self._lock:
-            listed = sorted(segments, key=lambda segment: segment.base_offset)
             held = self._logs.setdefault(log, _Held())
-            self._let_go_of_changed(held, listed)
+            self._let_go_of_changed(held, sorted(segments, key=lambda segment: segment.base_offset))
+            return self.keep_more(log, segments)
+
+    def keep_more(self, log: str, segments: Iterable[Segment]) -> tuple[HeldSegment, ...]:
+        """Open what is not held yet, and let go of nothing: some of it is being read."""
+        with self._lock:
+            held = self._logs.setdefault(log, _Held())
             held.refused_count = 0
-            for segment in listed:
+            for segment in sorted(segments, key=lambda segment: segment.base_offset):
                 if segment.end_offset is None or segment.base_offset in held.segments:
                     continue
                 if not self._has_room(segment.size_bytes):

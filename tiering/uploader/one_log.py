@@ -73,6 +73,7 @@ class Tools:
     sink: EventSink
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
+    stopping: Callable[[], bool] = lambda: False
 
 
 def holder_name(log: LogId) -> str:
@@ -94,6 +95,8 @@ class OneLog:
     def advance(self) -> None:
         """Take steps until there is nothing more to do now."""
         for _ in range(STEPS_MAX):
+            if self.tools.stopping():
+                return
             seen = self.look()
             verdict = committed_bound(seen)
             if not isinstance(verdict, Eligible):

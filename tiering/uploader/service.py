@@ -4,7 +4,8 @@ A pass surveys the log dirs, asks who leads, and gives each log that is due to a
 log's steps in order (`one_log`).
 
 Owns the passes, the pool, and what is remembered of each log between passes: its last trouble and when to try
-again. Refuses to decide anything about a log: that is `decide`'s.
+again. A pass waits for nobody: a log whose upload takes long, or whose store hangs, holds up no other.
+Refuses to decide anything about a log: that is `decide`'s.
 
 Invariant (T7): whatever a worker runs into, memory included, ends at its edge as a status, a back-off and,
 when the frontier stands still too long, an event. A log whose facts are not known is left alone, never taken
@@ -17,12 +18,14 @@ import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Condition
 
 from rules.events import UploadStalled
 from rules.identity import LogId
 from tiering.cluster.host import HostSurvey, LocalPartition
 from tiering.cluster.interface import Leadership, TopicPartition, TopicSettings, Unknown
 from tiering.errors import StatedError
+from tiering.uploader.holder import HeldSegment
 from tiering.uploader.one_log import OneLog, Tools, holder_name
 from tiering.uploader.status import IDLE_STATES, LogStatus, ServiceLimits
 
@@ -37,20 +40,41 @@ class UploadService:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     jitter: random.Random = field(default_factory=random.Random)
     _statuses: dict[LogId, LogStatus] = field(default_factory=dict)
+    _busy: set[LogId] = field(default_factory=set)
+    _changed: Condition = field(default_factory=Condition)
+    _pool: ThreadPoolExecutor | None = None
 
     def statuses(self) -> Mapping[LogId, LogStatus]:
         """What is known of each log now."""
         return dict(self._statuses)
 
+    def start_pass(self) -> None:
+        """Look at every log once and begin what is due; a log that is being worked on goes on with it."""
+        for each in self._due(self.survey()):
+            self._begin(each)
+
     def run_pass(self) -> None:
-        """Look at every log once and do what is due; returns when all workers are done."""
-        due = self._due(self.survey())
-        with ThreadPoolExecutor(self.limits.workers, thread_name_prefix="seawall-upload") as pool:
-            for done in [pool.submit(self._advance, each) for each in due]:
-                done.result()
+        """The same, and wait until all workers are done."""
+        self.start_pass()
+        self.wait_idle()
+
+    def wait_idle(self, timeout_s: float | None = None) -> bool:
+        """Whether all workers came to their end."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._busy, timeout_s)
 
     def close(self) -> None:
+        """End after the steps that are being taken. The held segments are let go."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
         self.tools.holder.close()
+
+    def _begin(self, one: OneLog) -> None:
+        with self._changed:
+            self._busy.add(one.status.log)
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.limits.workers, thread_name_prefix="seawall-upload")
+            self._pool.submit(self._advance, one)
 
     def _due(self, host: HostSurvey) -> list[OneLog]:
         live = {p: local for p, local in host.live.items() if self.is_tiered(p.topic)}
@@ -59,25 +83,39 @@ class UploadService:
         due = []
         for partition, local in live.items():
             status = self._status(host, partition, local)
+            with self._changed:
+                is_busy = status.log in self._busy
             broker_id = host.broker.broker_id
             refusal = _refusal(leaders[partition], settings[partition.topic], local, broker_id)
-            if refusal is not None:
+            if is_busy:
+                if refusal is None:
+                    self.tools.holder.keep_more(holder_name(status.log), local.listing.segments)
+            elif refusal is not None:
                 status.state, status.detail = refusal
                 if status.state in IDLE_STATES:  # known, not merely unknown
                     self.tools.holder.drop(holder_name(status.log))
-            elif status.next_try_ms <= self.tools.now_ms():
+            else:
                 held = self.tools.holder.keep(holder_name(status.log), local.listing.segments)
-                due.append(
-                    OneLog(
-                        tools=self.tools,
-                        broker_id=broker_id,
-                        partition=partition,
-                        local=local,
-                        status=status,
-                        held=held,
-                    )
-                )
+                if status.next_try_ms <= self.tools.now_ms():
+                    due.append(self._one(broker_id, partition, local, status, held))
         return due
+
+    def _one(
+        self,
+        broker_id: int,
+        partition: TopicPartition,
+        local: LocalPartition,
+        status: LogStatus,
+        held: tuple[HeldSegment, ...],
+    ) -> OneLog:
+        return OneLog(
+            tools=self.tools,
+            broker_id=broker_id,
+            partition=partition,
+            local=local,
+            status=status,
+            held=held,
+        )
 
     def _status(self, host: HostSurvey, partition: TopicPartition, local: LocalPartition) -> LogStatus:
         log = LogId(host.broker.cluster_id, local.incarnation.topic_id, partition.partition)
@@ -86,11 +124,21 @@ class UploadService:
 
     def _advance(self, one: OneLog) -> None:
         try:
-            one.advance()
-            one.status.failures = 0
+            if self._caught(one.status, one.advance):
+                one.status.failures = 0
+            self._caught(one.status, lambda: self._tell_of_stalls(one.status))
+        finally:
+            with self._changed:
+                self._busy.discard(one.status.log)
+                self._changed.notify_all()
+
+    def _caught(self, status: LogStatus, act: Callable[[], None]) -> bool:
+        try:
+            act()
+            return True
         except Exception as error:  # noqa: BLE001 the worker's edge: one log's trouble ends no other's work (T7)
-            self._failed(one.status, error)
-        self._tell_of_stalls(one.status)
+            self._failed(status, error)
+            return False
 
     def _failed(self, status: LogStatus, error: Exception) -> None:
         status.failures += 1
