@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Condition
 
@@ -48,15 +48,14 @@ class UploadService:
         """What is known of each log now."""
         return dict(self._statuses)
 
-    def start_pass(self) -> None:
+    def start_pass(self) -> list[Future[None]]:
         """Look at every log once and begin what is due; a log that is being worked on goes on with it."""
-        for each in self._due(self.survey()):
-            self._begin(each)
+        return [self._begin(each) for each in self._due(self.survey())]
 
     def run_pass(self) -> None:
-        """The same, and wait until all workers are done."""
-        self.start_pass()
-        self.wait_idle()
+        """The same, and wait until all that was begun is done."""
+        for begun in self.start_pass():
+            begun.result()
 
     def wait_idle(self, timeout_s: float | None = None) -> bool:
         """Whether all workers came to their end."""
@@ -69,12 +68,12 @@ class UploadService:
             self._pool.shutdown(wait=True, cancel_futures=True)
         self.tools.holder.close()
 
-    def _begin(self, one: OneLog) -> None:
+    def _begin(self, one: OneLog) -> Future[None]:
         with self._changed:
             self._busy.add(one.status.log)
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.limits.workers, thread_name_prefix="seawall-upload")
-            self._pool.submit(self._advance, one)
+            return self._pool.submit(self._advance, one)
 
     def _due(self, host: HostSurvey) -> list[OneLog]:
         live = {p: local for p, local in host.live.items() if self.is_tiered(p.topic)}
