@@ -152,3 +152,6 @@ class ObjectStore(Protocol):
 
     def keeps_versions(self) -> bool:
         """Whether versioning is on now: without it `mark_deleted` refuses."""
+
+    def now_ms(self) -> int:
+        """The store's own clock, to the second: what an age of an object is to be measured by."""

@@ -116,6 +116,9 @@ class PatientStore:
     def keeps_versions(self) -> bool:
         return self._retrier.run(lambda _: self._store.keeps_versions())
 
+    def now_ms(self) -> int:
+        return self._retrier.run(lambda _: self._store.now_ms())
+
     def _paced(self, content: Content, deadline: Deadline, key: str, operation: str) -> Content:
         def check() -> None:
             deadline.check(bucket=self.bucket, key=key, operation=operation)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import boto3
@@ -264,6 +265,16 @@ class S3Store:
         with self._asking("versioning", ""):
             answer = self._client.get_bucket_versioning(Bucket=self.bucket)
         return answer.get("Status") == "Enabled"
+
+    def now_ms(self) -> int:
+        with self._asking("clock", ""):
+            answer: Any = self._client.get_bucket_versioning(Bucket=self.bucket)
+        told = answer["ResponseMetadata"].get("HTTPHeaders", {}).get("date", "")
+        try:
+            return _ms(parsedate_to_datetime(told))
+        except ValueError:
+            why = f"the answer's Date is {told!r}"
+            raise Unsupported(bucket=self.bucket, key="", operation="clock", why=why) from None
 
     def _abort_quietly(self, key: str, upload_id: str) -> None:
         try:

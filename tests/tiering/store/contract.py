@@ -410,6 +410,15 @@ class StoreContract(ABC):
         with pytest.raises(Unsupported):
             store.set_hold(f"{prefix}a", "null", held=True)
 
+    def test_the_clock_is_the_one_that_objects_are_dated_by(self, store: ObjectStore, prefix: str) -> None:
+        """What is stored now is no older than the clock before it, and no newer than the clock after."""
+        before_ms = store.now_ms()
+        put(store, f"{prefix}dated")
+        [listed] = walk(store.keys_page, prefix)
+
+        assert before_ms <= listed.modified_ms + 1000
+        assert listed.modified_ms <= store.now_ms() + 1000
+
     def test_versions_are_known_to_be_kept(self, store: ObjectStore) -> None:
         """The bucket's own setting, asked anew."""
         assert store.keeps_versions()

@@ -237,6 +237,10 @@ class MemoryStore:
         self._note("versioning", "")
         return self.kept.versioned
 
+    def now_ms(self) -> int:
+        self._note("clock", "")
+        return self._now_ms()
+
     def _note(self, operation: str, key: str) -> None:
         self.asked[operation] += 1
         if self._refusals[operation]:
