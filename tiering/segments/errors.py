@@ -45,3 +45,66 @@ class RecordInvalid(SegmentMetadataError):
     """{what} must not be written: {why}"""
 
     why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class SegmentsTopicMissing(SegmentMetadataError):
+    """there is no topic {what} in this cluster
+
+    The first agent that may tier anything makes it (`seawall agent`). To read another cluster's, name it.
+    """
+
+
+@dataclass(kw_only=True, eq=False)
+class SegmentsTopicUnfit(SegmentMetadataError):
+    """{what} could lose or mix up what it holds: {why}
+
+    Nothing is tiered, trimmed or deleted before that is put right.
+    """
+
+    why: str
+    settings: tuple[str, ...]
+
+
+@dataclass(kw_only=True, eq=False)
+class SegmentsTopicSilent(SegmentMetadataError):
+    """{what} could not be {act}: {why}
+
+    Nothing follows from that. Check that the cluster is up and that this principal may describe, read and
+    write the topic.
+    """
+
+    act: str
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class FollowingEnded(SegmentMetadataError):
+    """what is known of {what} can no longer be carried on: {why}
+
+    Start again, with an empty table and no snapshot.
+    """
+
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class AppendRefused(SegmentMetadataError):
+    """{what} does not have the record of {key}: {why}
+
+    It is known not to be there; it may be written again.
+    """
+
+    key: str
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class AppendUncertain(SegmentMetadataError):
+    """it is not known whether {what} has the record of {key}: {why}
+
+    It may be there already, or appear yet. Look at the table before anything is done on it.
+    """
+
+    key: str
+    why: str

@@ -34,6 +34,7 @@ from tiering.segments.state import TableState
 SEGMENT_ID_LENGTH = 36
 STARTED = STATE_CODES[SegmentState.COPY_STARTED]
 FINISHED = STATE_CODES[SegmentState.COPY_FINISHED]
+DELETING = STATE_CODES[SegmentState.DELETE_STARTED]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +112,12 @@ class LogView:
         wanted |= left & self._stand(Standing.FOLLOWED)
         for place in np.flatnonzero(wanted).tolist():
             yield self._summary(place)
+
+    def unfinished(self) -> Iterator[SegmentId]:
+        """Followed attempts and removals that have not come to their end."""
+        begun = (self.rows["state"] == STARTED) | (self.rows["state"] == DELETING)
+        for place in np.flatnonzero(begun & self._stand(Standing.FOLLOWED)).tolist():
+            yield _segment_id(self.keys[place])
 
     def claims_to_repeat(self) -> tuple[Claim, ...]:
         """The earlier claims that a new record of the log must carry: those that fence some copy here."""

@@ -1,7 +1,8 @@
 """What a table must come to, said a second time and as simply as can be: dictionaries, and sets of offsets.
 
 It shares the records' own classes and the rules of `lifecycle` (which has its own tests) with what it
-judges, and nothing else: no columns, no seals, no codec, no searching. It is slow, and looks at each offset by itself.
+judges, and nothing else: no columns, no seals, no codec, no searching. It is slow, and looks at each offset
+by itself.
 
 `Guards` turns single rules off. A property that still holds without a rule does not test it; test_model asks
 for a counterexample of each.

@@ -1,0 +1,1 @@
+"""Writes to the topic of metadata."""
