@@ -19,8 +19,10 @@ Invariant: a `LeaderOffsets` is made of three answers; the two about the log's e
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, TypeAlias, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -103,8 +105,10 @@ _SOURCES = {
 
 
 class KafkaCluster:
-    """Answers about topics, offsets and settings. For one thread; every call returns within its timeouts.
+    """Answers about topics, offsets and settings, to any number of threads; every call keeps its timeouts.
 
+    librdkafka's calls may come from any thread. What may not happen is that a client goes while a request of
+    it is under way, as that would be cancelled: each question keeps the client it was begun with.
     `open_client` and `monotonic_s` are given by tests.
     """
 
@@ -117,18 +121,17 @@ class KafkaCluster:
         open_client: Callable[[dict[str, Any]], AdminClient] | None = None,
     ) -> None:
         self._bootstrap = librdkafka.get("bootstrap.servers", "")
-        self._settings: dict[str, Any] = {**_DEFAULTS, **librdkafka, "error_cb": self._on_error}
+        self._settings: dict[str, Any] = {**_DEFAULTS, **librdkafka}
         self._monotonic_s = monotonic_s
         self._timeout_s = answer_timeout_s
         self._open_client = open_client or (lambda settings: AdminClient(settings, logger=_log))
-        self._trouble: KafkaError | None = None
-        self._client = self._opened()
+        self._lock = threading.Lock()  # of the next two
+        self._connection = self._opened()
         self._reopened_at_s = monotonic_s()
 
     def identity(self) -> ClusterIdentity:
         """Which cluster answers. Raises ClusterUnreachable."""
-        future = self._client.describe_cluster(request_timeout=self._timeout_s)
-        found = self._result(future)
+        found = self._now().describe_cluster()
         if isinstance(found, Unknown):
             raise ClusterUnreachable(bootstrap=self._bootstrap, why=found.reason)
         return ClusterIdentity(
@@ -137,6 +140,78 @@ class KafkaCluster:
 
     def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
         """What any broker knows of these topics. Refreshes what the client believes of their leaders."""
+        return self._now().describe_topics(topics)
+
+    def leader_offsets(self, partitions: Iterable[TopicPartition]) -> Answers:
+        """What the leader of each partition says now. A new client asks once more where one got no answer."""
+        wanted = list(partitions)
+        asked = self._now()
+        answers = asked.ask_leaders(wanted)
+        again = [each for each in wanted if _cause(answers[each]) in _WORTH_A_NEW_CLIENT]
+        if again and (fresh := self._instead_of(asked)) is not None:
+            answers |= fresh.ask_leaders(again)
+        return answers
+
+    def topic_settings(self, topics: Iterable[str]) -> Mapping[str, TopicSettings | Unknown]:
+        """What is configured for these topics now, as one broker sees it."""
+        answers: dict[str, TopicSettings | Unknown] = {}
+        asked = self._now()
+        for names in _chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
+            resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+            for name, entries in asked.describe_configs(resources).items():
+                answers[name] = entries if isinstance(entries, Unknown) else _typed(name, entries)
+        return answers
+
+    def broker_settings(self, broker_id: int) -> BrokerSettings | Unknown:
+        """What a broker gives of itself, static entries and defaults included. It answers for itself."""
+        name = str(broker_id)
+        entries = self._now().describe_configs([ConfigResource(ResourceType.BROKER, name)])[name]
+        if isinstance(entries, Unknown):
+            return entries
+        return BrokerSettings(broker_id=broker_id, entries=entries)
+
+    def _now(self) -> _Connection:
+        with self._lock:
+            return self._connection
+
+    def _instead_of(self, failed: _Connection) -> _Connection | None:
+        """Another client than this one, by now or from now on; None if a new one was taken a moment ago.
+
+        The old one ends when the last thread that asks it has its answer.
+        """
+        with self._lock:
+            if self._connection is not failed:
+                return self._connection
+            if self._monotonic_s() - self._reopened_at_s < REOPEN_INTERVAL_S:
+                return None
+            self._reopened_at_s = self._monotonic_s()
+            self._connection = self._opened()
+            return self._connection
+
+    def _opened(self) -> _Connection:
+        try:
+            return _Connection(self._settings, self._open_client, self._timeout_s)
+        except KafkaException as refused:
+            raise ClientRefused(why=refused.args[0].str()) from refused
+
+
+class _Connection:
+    """One librdkafka client, and the last that its connections complained of."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        open_client: Callable[[dict[str, Any]], AdminClient],
+        timeout_s: float,
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._trouble = _Trouble()  # of its own: a client that holds whoever holds it would not end by itself
+        self._client = open_client({**settings, "error_cb": self._trouble.note})
+
+    def describe_cluster(self) -> Any:
+        return self._result(self._client.describe_cluster(request_timeout=self._timeout_s))
+
+    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
         answers: dict[str, DescribedTopic | Unknown] = {}
         for names in _chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
             futures = self._client.describe_topics(TopicCollection(names), request_timeout=self._timeout_s)
@@ -145,33 +220,7 @@ class KafkaCluster:
                 answers[name] = found if isinstance(found, Unknown) else _described(found)
         return answers
 
-    def leader_offsets(self, partitions: Iterable[TopicPartition]) -> Answers:
-        """What the leader of each partition says now. Asked twice at most, then with a new client."""
-        wanted = list(partitions)
-        answers = self._ask_leaders(wanted)
-        again = [each for each in wanted if _cause(answers[each]) in _WORTH_A_NEW_CLIENT]
-        if again and self._reopen():
-            answers |= self._ask_leaders(again)
-        return answers
-
-    def topic_settings(self, topics: Iterable[str]) -> Mapping[str, TopicSettings | Unknown]:
-        """What is configured for these topics now, as one broker sees it."""
-        answers: dict[str, TopicSettings | Unknown] = {}
-        for names in _chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
-            resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-            for name, entries in self._describe_configs(resources).items():
-                answers[name] = entries if isinstance(entries, Unknown) else _typed(name, entries)
-        return answers
-
-    def broker_settings(self, broker_id: int) -> BrokerSettings | Unknown:
-        """What a broker gives of itself, static entries and defaults included. It answers for itself."""
-        name = str(broker_id)
-        entries = self._describe_configs([ConfigResource(ResourceType.BROKER, name)])[name]
-        if isinstance(entries, Unknown):
-            return entries
-        return BrokerSettings(broker_id=broker_id, entries=entries)
-
-    def _ask_leaders(
+    def ask_leaders(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderOffsets | Unknown]:
         described = self.describe_topics(each.topic for each in partitions)
@@ -212,7 +261,7 @@ class KafkaCluster:
             return Unknown(cause=Cause.NO_ANSWER, reason=self._with_trouble("the leader did not answer"))
         return found.offset, found.leader_epoch
 
-    def _describe_configs(
+    def describe_configs(
         self, resources: Sequence[ConfigResource]
     ) -> Mapping[str, Mapping[str, Setting] | Unknown]:
         futures = self._client.describe_configs(list(resources), request_timeout=self._timeout_s)
@@ -224,43 +273,39 @@ class KafkaCluster:
 
     def _result(self, future: Future[T]) -> T | Unknown:
         try:
-            found = future.result(self._timeout_s + FUTURE_GRACE_S)
-        except KafkaException as failed:
-            error: KafkaError = failed.args[0]
-            cause = _CAUSES.get(error.code(), Cause.ERROR)
-            reason = error.str() if cause is not Cause.NO_ANSWER else self._with_trouble(error.str())
-            refused = cause is Cause.NO_ANSWER and self._trouble_cause() is Cause.REFUSED
-            return Unknown(cause=Cause.REFUSED if refused else cause, reason=reason)
-        except TimeoutError:
+            failed = future.exception(self._timeout_s + FUTURE_GRACE_S)
+        except NotInTime:
             return Unknown(cause=Cause.NO_ANSWER, reason=self._with_trouble("the client did not answer"))
-        return found
-
-    def _on_error(self, error: KafkaError) -> None:
-        # "All brokers are down" only follows from what each broker's connection said before.
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._trouble = error
-
-    def _trouble_cause(self) -> Cause | None:
-        return None if self._trouble is None else _CAUSES.get(self._trouble.code())
+        if failed is None:
+            return future.result()
+        if not isinstance(failed, KafkaException):
+            raise failed
+        error: KafkaError = failed.args[0]  # not raised: its traceback would keep the client from ending
+        cause = _CAUSES.get(error.code(), Cause.ERROR)
+        reason = error.str() if cause is not Cause.NO_ANSWER else self._with_trouble(error.str())
+        refused = cause is Cause.NO_ANSWER and self._trouble.cause is Cause.REFUSED
+        return Unknown(cause=Cause.REFUSED if refused else cause, reason=reason)
 
     def _with_trouble(self, reason: str) -> str:
-        self._client.poll(0)  # runs `_on_error`
-        return f"{reason} ({self._trouble.str()})" if self._trouble is not None else reason
+        self._client.poll(0)  # runs `_Trouble.note`
+        last = self._trouble.last
+        return f"{reason} ({last.str()})" if last is not None else reason
 
-    def _reopen(self) -> bool:
-        """Throw the client away and take a new one; False if that was done a moment ago."""
-        if self._monotonic_s() - self._reopened_at_s < REOPEN_INTERVAL_S:
-            return False
-        self._reopened_at_s = self._monotonic_s()
-        self._client = self._opened()
-        return True
 
-    def _opened(self) -> AdminClient:
-        self._trouble = None
-        try:
-            return self._open_client(self._settings)
-        except KafkaException as refused:
-            raise ClientRefused(why=refused.args[0].str()) from refused
+class _Trouble:
+    """What a client was last told of its connections."""
+
+    def __init__(self) -> None:
+        self.last: KafkaError | None = None
+
+    @property
+    def cause(self) -> Cause | None:
+        return None if self.last is None else _CAUSES.get(self.last.code())
+
+    def note(self, error: KafkaError) -> None:
+        # "All brokers are down" only follows from what each broker's connection said before.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.last = error
 
 
 def _chunks(items: Sequence[T], size: int) -> Iterator[list[T]]:

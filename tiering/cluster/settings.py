@@ -2,7 +2,8 @@
 
 Owns the reading of DescribeConfigs' answers, which are text, into typed values. A topic's answer is given by
 *some* broker: what is not set on the topic itself is that broker's static configuration or default, and may
-be another on the broker whose log dirs are looked at (KAFKA_FACTS 17). `as_seen_by` puts that right.
+be another on the broker whose log dirs are looked at (KAFKA_FACTS 17). `as_seen_by` puts that right, and
+the source too: Kafka calls a topic's retention.ms a default where the broker's log.retention.hours made it.
 
 Refuses to fill in a default: a name that the answer lacks, or a value that is no number, is `SettingUntold`.
 

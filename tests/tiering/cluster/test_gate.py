@@ -6,9 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.tiering.cluster.partition_model import BROKERS, Kind, PartitionModel
 from tiering.cluster.gate import (
@@ -397,3 +402,22 @@ class Gated(RuleBasedStateMachine):
 
 TestGated = Gated.TestCase
 TestGated.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+def trusting(view: LogView) -> Verdict:
+    """What a naive agent does: whoever answers, whatever it says."""
+    answer = _offsets(view)
+    return Eligible(leader_epoch=answer.leader_epoch, bound=answer.high_watermark)
+
+
+def test_t1_the_machine_sees_a_gate_that_asks_nothing_fail() -> None:
+    """The random histories hold what the gate is for, so that passing them means something."""
+
+    class Unguarded(Gated):
+        gate = staticmethod(trusting)
+
+    searching = settings(
+        max_examples=500, stateful_step_count=40, deadline=None, phases=[Phase.generate], derandomize=True
+    )
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Unguarded, settings=searching)
