@@ -92,13 +92,23 @@ class Metadata:
             raise self._not_followed(record.log, offset, "-", f"claim {record.claim_epoch}")
         return offset
 
+    def has_read_to(self, log: LogId, end_offset: int) -> bool:
+        """Whether our table has, within the deadline, all below an offset of the log's partition."""
+        with self._changed:
+            table = self._table.of(log)
+            assert table is not None, "an agent's table has every partition of the topic"
+            return self._changed.wait_for(lambda: table.caught_up_to(end_offset), timeout=self._deadline_s)
+
     def view(self, log: LogId) -> LogView | None:
         """The log as our table has it now."""
         with self._changed:
             return self._table.view(log)
 
     def unfinished(self, log: LogId) -> tuple[SegmentRecord, ...]:
-        """The log's followed attempts and removals that have not come to their end."""
+        """The log's followed attempts that have not come to their end, removals of such among them.
+
+        The removal of a copy that was finished is `retention`'s: it alone asks for holds before it goes on.
+        """
         with self._changed:
             view, table = self._table.view(log), self._table.of(log)
             if view is None or table is None:
@@ -109,7 +119,7 @@ class Metadata:
                 if each.standing is Standing.FOLLOWED and each.state in _UNFINISHED
             ]
             found = (table.segment(log, SegmentId(each)) for each in pending)
-            return tuple(record for record in found if record is not None)
+            return tuple(record for record in found if record is not None and not _was_finished(record))
 
     def shadowed(self, log: LogId) -> tuple[SegmentRecord | LogRecord, ...]:
         """Records that compaction would lose: followed, but not the last of their keys in the topic.
@@ -152,3 +162,7 @@ class Metadata:
             found = self._findings.get((table.partition, offset)) if table is not None else None
         why = f"{found.reason.value}: {found.detail}" if found is not None else "another record replaced it"
         return NotFollowed(log=log, segment_id=segment_id, state=state, why=why)
+
+
+def _was_finished(record: SegmentRecord) -> bool:
+    return record.objects.log is not None
