@@ -1,6 +1,7 @@
 """Copies one closed segment: verify, announce, store, verify, commit.
 
-    1  scan the local bytes                   a defect: SegmentUnfit, nothing is announced
+    1  scan the local bytes                   a defect, or epochs that are not the log's: SegmentUnfit,
+                                              nothing is announced
     2  this broker leads, all is committed    T1, before the first byte is sent
     3  COPY_STARTED, read back                from here on a crash leaves something to clean up, and says so
     4  .log                                   verified again on the very bytes that are sent (store.upload)
@@ -39,11 +40,14 @@ from tiering.errors import StatedError
 from tiering.log.checkpoints import EpochStart
 from tiering.log.segment import Compaction, SegmentScan, scan
 from tiering.segments.codec import encode_segment
+from tiering.segments.lineage import Epochs, covered_until
 from tiering.segments.records import SegmentId, SegmentObjects, SegmentRecord, SegmentState
 from tiering.store.keys import KeyLayout, ObjectKind, SegmentKey
 from tiering.store.upload import UploadedSegment
 from tiering.uploader.errors import NotCommitted, SegmentChanged, SegmentUnfit
 from tiering.uploader.holder import HeldSegment
+
+OFF_LINEAGE = "off_lineage"  # SegmentUnfit.problem: the bytes are not, or no longer, the log's
 
 
 class Tier(Protocol):
@@ -81,6 +85,7 @@ class LogAttempts:
     broker_id: int
     leader_epoch: int
     generation: int
+    lineage: Epochs  # the log's, as its record has it under our claim; empty only before the first claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +166,8 @@ def _verified(attempts: LogAttempts, segment: HeldSegment, ports: Ports) -> Segm
         limit_offset=segment.end_offset,
         compaction=Compaction.NEVER,
     )
-    if found.defect is not None:
-        problem, detail, position = found.defect.kind.value, found.defect.detail, found.defect.position
-    elif found.data_end != segment.end_offset:
-        problem, position = "hole", found.size_bytes
-        detail = f"records end at {found.data_end}, the next segment begins at {segment.end_offset}"
-    else:
+    problem, detail, position = _problem(attempts, segment, found)
+    if problem is None:
         return found
     ports.sink.emit(
         SegmentRejected(
@@ -190,6 +191,24 @@ def _verified(attempts: LogAttempts, segment: HeldSegment, ports: Ports) -> Segm
         detail=detail,
         position=position,
     )
+
+
+def _problem(
+    attempts: LogAttempts, segment: HeldSegment, found: SegmentScan
+) -> tuple[str | None, str, int | None]:
+    """Why these bytes may not leave, or None: a defect, bytes missing at the end, another history (T6)."""
+    if found.defect is not None:
+        return found.defect.kind.value, found.defect.detail, found.defect.position
+    if found.data_end != segment.end_offset:
+        detail = f"records end at {found.data_end}, the next segment begins at {segment.end_offset}"
+        return "hole", detail, found.size_bytes
+    own = tuple(EpochStart(epoch, start) for epoch, start in found.epochs)
+    until = covered_until(attempts.lineage, segment.base_offset, found.data_end, own)
+    if until != found.data_end:
+        written = ", ".join(f"{epoch} from {start}" for epoch, start in own)
+        detail = f"the log has another history from {until} on than these bytes, of epochs {written}"
+        return OFF_LINEAGE, detail, None
+    return None, "", None
 
 
 def _check_lead(attempts: LogAttempts, segment: HeldSegment, lead: Lead) -> None:

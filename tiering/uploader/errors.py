@@ -69,6 +69,19 @@ class SegmentChanged(UploadError):
 
 
 @dataclass(kw_only=True, eq=False)
+class CopyWithoutProgress(UploadError):
+    """{log}: the copy of [{base_offset}, {end_offset}) is committed, and the frontier is still at {frontier}
+
+    The metadata topic has a copy that the log's own lineage or an earlier record keeps from counting. It is
+    not copied again at once; `seawall tier status` shows what lies at the frontier.
+    """
+
+    base_offset: int
+    end_offset: int
+    frontier: int
+
+
+@dataclass(kw_only=True, eq=False)
 class LineageUnknown(UploadError):
     """{log}: what belongs to it cannot be told below offset {offset}: epoch {epoch} has no known start
 

@@ -9,7 +9,8 @@ Owns the descriptors. Refuses a segment over the limits rather than growing past
 come first, as those are what retention takes first. Decides nothing about copying.
 
 Invariant: a held segment was closed when it was opened and has not changed its size since; one that a
-truncation cut off the log's end is let go, as its bytes are no longer the log's.
+truncation cut off the log's end, or replaced by another file of the same name, is let go, as its bytes are no
+longer the log's.
 """
 
 from __future__ import annotations
@@ -54,6 +55,14 @@ class HeldSegment:
 
     def has_changed(self) -> bool:
         return os.fstat(self.log_descriptor).st_size != self.size_bytes
+
+    def is_still(self, path: Path) -> bool:
+        """Whether the path names this very file, or nothing: a truncation may put another in its place."""
+        try:
+            there = path.stat()
+        except FileNotFoundError:
+            return True  # on its way out since it was listed
+        return os.path.samestat(there, os.fstat(self.log_descriptor))
 
     def close(self) -> None:
         for descriptor in self.descriptors.values():
@@ -126,6 +135,13 @@ class SegmentHolder:
                 if segment.end_offset <= below:
                     self._let_go(held, base)
 
+    def forget(self, log: str, base_offset: int) -> None:
+        """Let go of one segment: its bytes are not the log's any more. A listing may bring the file back."""
+        with self._lock:
+            held = self._logs.get(log, _Held())
+            if base_offset in held.segments:
+                self._let_go(held, base_offset)
+
     def drop(self, log: str) -> None:
         """Let go of a whole log: it is no longer led from here, or no longer tiered."""
         with self._lock:
@@ -150,11 +166,17 @@ class SegmentHolder:
 
     def _let_go_of_changed(self, held: _Held, listed: list[Segment]) -> None:
         """Keep what is listed as it was, and what went from the front; nothing that went from the end."""
-        ends = {segment.base_offset: segment.end_offset for segment in listed}
+        by_base = {segment.base_offset: segment for segment in listed}
         first_base = listed[0].base_offset if listed else None
         for base, segment in list(held.segments.items()):
-            as_it_was = ends.get(base) == segment.end_offset and not segment.has_changed()
-            from_the_front = base not in ends and first_base is not None and segment.end_offset <= first_base
+            now = by_base.get(base)
+            as_it_was = (
+                now is not None
+                and now.end_offset == segment.end_offset
+                and not segment.has_changed()
+                and segment.is_still(now.path)
+            )
+            from_the_front = now is None and first_base is not None and segment.end_offset <= first_base
             if not (as_it_was or from_the_front):
                 self._let_go(held, base)
 

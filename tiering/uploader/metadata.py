@@ -22,7 +22,7 @@ from rules.identity import LogId
 from tiering.segments.codec import encode_log, encode_segment
 from tiering.segments.findings import Finding
 from tiering.segments.keys import log_key, segment_key
-from tiering.segments.records import LogRecord, SegmentId, SegmentRecord, SegmentState
+from tiering.segments.records import LogRecord, SegmentRecord
 from tiering.segments.rows import Standing
 from tiering.segments.table import ReferenceTable, TopicRecord
 from tiering.segments.view import LogView
@@ -30,7 +30,6 @@ from tiering.uploader.errors import MetadataSilent, NotFollowed
 
 READ_BACK_DEADLINE_S = 60.0
 FINDINGS_KEPT_MAX = 10_000
-_UNFINISHED = (SegmentState.COPY_STARTED, SegmentState.DELETE_STARTED)
 
 
 class Appender(Protocol):
@@ -67,6 +66,12 @@ class Metadata:
                     self._findings.popitem(last=False)
                 on_finding(finding)
             self._changed.notify_all()
+
+    def is_caught_up(self, log: LogId) -> bool:
+        """Whether the table has followed all that the topic held of the log when its replay began."""
+        with self._changed:
+            table = self._table.of(log)
+            return table is not None and table.caught_up_to(table.complete_from)
 
     def publish(self, record: SegmentRecord) -> int:
         """Publish a segment's record; its offset once it is followed."""
@@ -113,12 +118,7 @@ class Metadata:
             view, table = self._table.view(log), self._table.of(log)
             if view is None or table is None:
                 return ()
-            pending = [
-                each.segment_id
-                for each in view.segments()
-                if each.standing is Standing.FOLLOWED and each.state in _UNFINISHED
-            ]
-            found = (table.segment(log, SegmentId(each)) for each in pending)
+            found = [table.segment(log, each) for each in view.unfinished()]
             return tuple(record for record in found if record is not None and not _was_finished(record))
 
     def shadowed(self, log: LogId) -> tuple[SegmentRecord | LogRecord, ...]:
@@ -134,11 +134,10 @@ class Metadata:
             found: list[SegmentRecord | LogRecord] = []
             if log_key(log) in keys and view.record is not None:
                 found.append(view.record)
-            for each in view.segments():
-                if each.state is SegmentState.COPY_FINISHED and each.standing is Standing.FOLLOWED:
-                    record = table.segment(log, each.segment_id)
-                    if segment_key(log, each.segment_id) in keys and record is not None:
-                        found.append(record)
+            for row, key in enumerate(view.finished.keys):
+                record = table.segment(log, view.finished.segment_id(row)) if key in keys else None
+                if record is not None:
+                    found.append(record)
             return tuple(found)
 
     @contextmanager

@@ -3,8 +3,8 @@
 Owns how each step of `decide` is carried out, and that T1 is asked again at every step. Refuses to go on
 after a failure: that ends the log's turn, and `service` says when the next one is.
 
-Invariant: facts are gathered fresh for every step; nothing is remembered from one to the next but which
-segments are open.
+Invariant: nothing is done before the table has caught up with the topic; facts are gathered fresh for every
+step, and nothing is remembered from one to the next but which segments are open.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tiering.log.checkpoints import EpochStart
 from tiering.outcome import Inconclusive
 from tiering.segments.frontier import frontier
 from tiering.segments.records import Gap, LogRecord, SegmentRecord
-from tiering.uploader.copy import Lead, LogAttempts, Ports, copy_segment, remove_segment
+from tiering.uploader.copy import OFF_LINEAGE, Lead, LogAttempts, Ports, copy_segment, remove_segment
 from tiering.uploader.decide import (
     Abandon,
     Copy,
@@ -44,7 +44,13 @@ from tiering.uploader.decide import (
     WriteClaim,
     next_step,
 )
-from tiering.uploader.errors import NotCommitted, NotLeading, SegmentChanged
+from tiering.uploader.errors import (
+    CopyWithoutProgress,
+    NotCommitted,
+    NotLeading,
+    SegmentChanged,
+    SegmentUnfit,
+)
 from tiering.uploader.holder import HeldSegment, SegmentHolder, open_segment
 from tiering.uploader.log_records import Writer, again, first_claim, next_claim, with_gap
 from tiering.uploader.metadata import Metadata
@@ -94,6 +100,10 @@ class OneLog:
 
     def advance(self) -> None:
         """Take steps until there is nothing more to do now."""
+        if not self.tools.metadata.is_caught_up(self.status.log):
+            self.status.state = "unknown"
+            self.status.detail = "the table has not yet followed the metadata topic to where it ended"
+            return
         for _ in range(STEPS_MAX):
             if self.tools.stopping():
                 return
@@ -163,6 +173,7 @@ class OneLog:
             broker_id=self.broker_id,
             leader_epoch=eligible.leader_epoch,
             generation=0,
+            lineage=self._lineage(),
         )
         match step:
             case WriteClaim(first_tiered_offset=first):
@@ -242,14 +253,35 @@ class OneLog:
         lead = _Lead(one=self, epoch=attempts.leader_epoch, end_offset=held.end_offset)
         try:
             copy_segment(attempts, held, self.tools.ports(lead, self.local), attempt=self.status.failures + 1)
+        except SegmentUnfit as unfit:
+            if unfit.problem == OFF_LINEAGE and held in self.held:
+                # Held since before a truncation: as long as it is, it hides the file that is the log's now.
+                self.tools.holder.forget(holder_name(self.status.log), held.base_offset)
+            raise
         finally:
             if held not in self.held:
                 held.close()
+        self._check_progress(held)
         status = self.status
         status.copied_segments += 1
         status.copied_bytes += held.size_bytes
         self.tools.holder.release(holder_name(status.log), below=held.end_offset)
         self.held = tuple(each for each in self.held if each.end_offset > held.end_offset)
+
+    def _check_progress(self, copied: HeldSegment) -> None:
+        """A committed copy moves the frontier to its end; one that does not would be made for ever (T7)."""
+        log = self.status.log
+        view = self.tools.metadata.view(log)
+        reached = Inconclusive("it is gone") if view is None else frontier(view)
+        offset = -1 if isinstance(reached, Inconclusive) else reached.offset
+        if offset < copied.end_offset:
+            raise CopyWithoutProgress(
+                log=log, base_offset=copied.base_offset, end_offset=copied.end_offset, frontier=offset
+            )
+
+    def _lineage(self) -> tuple[EpochStart, ...]:
+        view = self.tools.metadata.view(self.status.log)
+        return () if view is None or view.record is None else view.record.leader_epochs
 
     def _opened(self, segment: LocalRange) -> HeldSegment:
         """The held segment, or the same opened for this copy alone where the limits held no room for it."""

@@ -18,6 +18,7 @@ import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Condition
 
 from rules.events import UploadStalled
@@ -39,6 +40,7 @@ class UploadService:
     is_tiered: Callable[[str], bool]
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     jitter: random.Random = field(default_factory=random.Random)
+    on_error: Callable[[LogStatus, Exception], None] = lambda status, error: None
     _statuses: dict[LogId, LogStatus] = field(default_factory=dict)
     _busy: set[LogId] = field(default_factory=set)
     _changed: Condition = field(default_factory=Condition)
@@ -79,25 +81,50 @@ class UploadService:
         live = {p: local for p, local in host.live.items() if self.is_tiered(p.topic)}
         leaders = self.tools.cluster.leadership.leadership(live)
         settings = self.tools.cluster.settings.topic_settings({p.topic for p in live})
-        due = []
+        due: list[OneLog] = []
+        broker_id = host.broker.broker_id
+        seen = set()
         for partition, local in live.items():
             status = self._status(host, partition, local)
-            with self._changed:
-                is_busy = status.log in self._busy
-            broker_id = host.broker.broker_id
+            seen.add(status.log)
             refusal = _refusal(leaders[partition], settings[partition.topic], local, broker_id)
-            if is_busy:
-                if refusal is None:
-                    self.tools.holder.keep_more(holder_name(status.log), local.listing.segments)
-            elif refusal is not None:
-                status.state, status.detail = refusal
-                if status.state in IDLE_STATES:  # known, not merely unknown
-                    self.tools.holder.drop(holder_name(status.log))
-            else:
-                held = self.tools.holder.keep(holder_name(status.log), local.listing.segments)
-                if status.next_try_ms <= self.tools.now_ms():
-                    due.append(self._one(broker_id, partition, local, status, held))
+            self._caught(status, partial(self._hold, due, broker_id, partition, local, status, refusal))
+        if host.is_complete:
+            self._forget_all_but(seen)
         return due
+
+    def _hold(
+        self,
+        due: list[OneLog],
+        broker_id: int,
+        partition: TopicPartition,
+        local: LocalPartition,
+        status: LogStatus,
+        refusal: tuple[str, str] | None,
+    ) -> None:
+        """Hold what a log has closed, or let go of it; it is due where its turn has come."""
+        name, segments = holder_name(status.log), local.listing.segments
+        if self._is_busy(status.log):
+            if refusal is None:
+                self.tools.holder.keep_more(name, segments)
+        elif refusal is not None:
+            status.state, status.detail = refusal
+            if status.state in IDLE_STATES:  # known, not merely unknown
+                self.tools.holder.drop(name)
+        else:
+            held = self.tools.holder.keep(name, segments)
+            if status.next_try_ms <= self.tools.now_ms():
+                due.append(self._one(broker_id, partition, local, status, held))
+
+    def _forget_all_but(self, seen: set[LogId]) -> None:
+        """Logs that are on this host no more, deleted or moved away: their bytes are let go."""
+        for log in [each for each in self._statuses if each not in seen and not self._is_busy(each)]:
+            self.tools.holder.drop(holder_name(log))
+            del self._statuses[log]
+
+    def _is_busy(self, log: LogId) -> bool:
+        with self._changed:
+            return log in self._busy
 
     def _one(
         self,
@@ -147,6 +174,7 @@ class UploadService:
         status.state = "failed"
         said = str(error) if isinstance(error, StatedError) else repr(error)
         status.detail = f"{type(error).__name__}: {said}"
+        self.on_error(status, error)
 
     def _tell_of_stalls(self, status: LogStatus) -> None:
         stalled_ms = self.tools.now_ms() - status.moved_at_ms

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from rules.events import LogEvent
 from rules.identity import LogId, ObjectRef
+from tiering.log.checkpoints import EpochStart
 from tiering.log.segment import SegmentScan, scan
 from tiering.segments.codec import encode_segment
 from tiering.segments.lifecycle import Refused, first_record, next_record
@@ -26,7 +27,14 @@ from tiering.uploader.errors import NotFollowed, NotLeading
 from tiering.uploader.holder import HeldSegment
 
 LOG = LogId("c1", "CgkTzsXgRlOwPTRJHnL2yg", 0)
-ATTEMPTS = LogAttempts(log=LOG, topic="orders", broker_id=1, leader_epoch=5, generation=0)
+ATTEMPTS = LogAttempts(
+    log=LOG,
+    topic="orders",
+    broker_id=1,
+    leader_epoch=5,
+    generation=0,
+    lineage=(EpochStart(3, 0), EpochStart(5, 6)),
+)
 
 
 class Killed(BaseException):
