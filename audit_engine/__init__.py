@@ -1,0 +1,1 @@
+"""Evidence: what Seawall saw and did, kept on disk first, then in Kafka, so that nothing goes unnoticed."""
