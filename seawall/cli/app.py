@@ -29,6 +29,7 @@ VERBS: Mapping[str, str] = {
     "settings": "seawall.cli.settings",
     "log": "seawall.cli.log",
     "policy": "seawall.cli.policy",
+    "agent": "seawall.cli.agent",
 }
 
 

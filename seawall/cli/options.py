@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 import typer
@@ -40,8 +41,9 @@ def load_settings(
     prefix: str | None = None,
     endpoint_url: str | None = None,
     region: str | None = None,
+    more: Mapping[str, tuple[str, str | None]] | None = None,
 ) -> Loaded:
-    """The settings of this run, with the flags on top."""
+    """The settings of this run, with the flags on top. `more` is as `load` takes its flags."""
     invocation = context.find_object(Invocation)
     return load(
         file=invocation.settings_file if invocation else None,
@@ -51,5 +53,6 @@ def load_settings(
             "s3.prefix": ("--prefix", prefix),
             "s3.endpoint_url": ("--endpoint-url", endpoint_url),
             "s3.region": ("--region", region),
+            **(more or {}),
         },
     )

@@ -12,6 +12,7 @@ from tiering.cluster.gate import Eligible, NotLeader, Verdict
 from tiering.cluster.interface import Unknown
 from tiering.uploader.decide import Stalled, Step, UpToDate, Wait
 
+STATES = ("new", "up_to_date", "waiting", "copying", "stalled", "failed", "unknown", "not_led", "refused")
 IDLE_STATES = frozenset({"up_to_date", "not_led", "refused"})
 
 
@@ -31,7 +32,7 @@ class LogStatus:
 
     log: LogId
     topic: str
-    state: str = "new"  # stable: up_to_date, waiting, copying, stalled, failed, unknown, not_led, refused
+    state: str = "new"  # one of STATES, which are stable
     detail: str = ""
     leader_epoch: int | None = None
     frontier: int | None = None

@@ -1,0 +1,339 @@
+"""The agent itself: makes its parts from the settings, runs the loops, and ends them.
+
+    upload loop      a change in a log dir, or the rescan, begins a pass over all logs
+    follower         applies the metadata topic to the table; its own thread
+    http             answers probes; its own threads
+
+A stop (SIGTERM, SIGINT) lets the steps that are being taken come to their end, for STOP_GRACE_S at most:
+what is cut off then is what a kill -9 would cut off, and the next agent finds it.
+
+Owns the order of start and end. Refuses to begin before the table has caught up: until then it looks at
+nothing, copies nothing and removes nothing (T2, T4, T5 go by the table).
+
+Invariant: whatever ends a loop ends the process with a word on why, or the loop begins again; never a process
+that is alive and does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from audit_engine.spool import EmitterName, Spool
+from rules.events import EventSink
+from seawall import connections
+from seawall.agent import host
+from seawall.agent.errors import BucketUnfit, WrongCluster
+from seawall.agent.health import Health
+from seawall.agent.http import HttpEndpoint
+from seawall.agent.leadership import SharedLeadership
+from seawall.agent.lock import locked
+from seawall.agent.metrics import AgentMetrics, Tally
+from seawall.agent.policy import PolicyWatch
+from seawall.agent.sink import LoggedSink
+from seawall.settings import Settings
+from tiering.cluster.file_events import FileEvents, Look, Lookout
+from tiering.cluster.host import HostSurvey, LocalPartition
+from tiering.cluster.interface import BrokerIdentity
+from tiering.cluster.log_dirs import Surveyor, one_broker, read_identities
+from tiering.cluster.topics import TopicFilter
+from tiering.errors import StatedError
+from tiering.segments.kafka import Follower, KafkaAppender, empty_table, ensure_topic, topic_ends
+from tiering.store.keys import KeyLayout
+from tiering.store.patient import PatientStore
+from tiering.store.upload import Uploader
+from tiering.uploader.aux_source import AuxSource
+from tiering.uploader.copy import Lead, Ports
+from tiering.uploader.holder import HoldLimits, SegmentHolder
+from tiering.uploader.metadata import Metadata
+from tiering.uploader.one_log import Cluster, Tools
+from tiering.uploader.service import UploadService
+from tiering.uploader.status import LogStatus, ServiceLimits
+
+STOP_GRACE_S = 20.0
+LOOK_S = 1.0  # so soon a stop is heard
+CATCH_UP_STEP_S = 0.5
+
+
+class Stopped(StatedError):
+    """the agent was asked to stop"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What an agent gets from outside, beside its settings."""
+
+    environ: Mapping[str, str]
+    log: Any  # a structlog logger
+    stop: Event  # set when the agent is to end
+    on_listening: Callable[[str], None] = lambda _: None
+
+
+def run(settings: Settings, world: World) -> None:
+    """Run until `world.stop` is set. Raises StatedError where it cannot start, or cannot go on."""
+    paths = host.log_dirs(settings.agent)
+    found, _ = read_identities(paths)
+    broker = one_broker(found, paths)
+    folder = host.state_folder(settings.agent, broker, world.environ)
+    with locked(folder, broker), ExitStack() as stack:
+        _Agent(settings, world, broker, paths, folder, stack).run()
+
+
+class _Agent:
+    """One run. Each part is made in `__init__` and put on the stack that ends it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        world: World,
+        broker: BrokerIdentity,
+        paths: tuple[Path, ...],
+        folder: Path,
+        stack: ExitStack,
+    ) -> None:
+        self.settings, self.world, self.broker, self.folder = settings, world, broker, folder
+        self.health, self.tally = Health(now_ms=_now_ms), Tally()
+        self.cluster = connections.open_cluster(settings, client_id="seawall-agent")
+        self._check_cluster()
+        self.stack = stack
+        self.cut_off = Event()  # when the grace of a stop is over
+        self.health.doubt("table", "the metadata topic was not read yet")
+        self.policy = PolicyWatch(
+            self._read_policy(),
+            named=settings.agent.topics,
+            excluded=settings.agent.exclude_topics,
+            now_ms=_now_ms,
+        )
+        self.leadership = SharedLeadership(self.cluster, broker_id=broker.broker_id, log_dirs=paths)
+        self.surveyor = Surveyor(
+            paths, topics=TopicFilter(exclude=settings.agent.exclude_topics), now_ns=time.time_ns
+        )
+        self.sink = LoggedSink(keeper=self._keeper(), tally=self.tally, log=world.log)
+        self.store = self._open_store()
+        self.uploader = stack.enter_context(Uploader(self.store))
+        self.holder = SegmentHolder(
+            HoldLimits(count_max=settings.agent.hold_segments_max, bytes_max=settings.agent.hold_bytes_max)
+        )
+        self.metadata, self.follower = self._follow()
+        self.service = self._service()
+        self.lookout = self._lookout()
+
+    def run(self) -> None:
+        http = self._serve()
+        self.world.log.info(
+            "started",
+            broker=self.broker.broker_id,
+            cluster=self.broker.cluster_id,
+            listen=http.address,
+            state=str(self.folder),
+            bucket=self.store.bucket,
+            leadership="metadata log" if self.leadership.metadata_log else "admin API",
+        )
+        self.world.on_listening(http.address)
+        try:
+            self._catch_up()
+            while not self.world.stop.is_set():
+                self._turn()
+        finally:
+            self._end()
+
+    def _turn(self) -> None:
+        """Wait for a reason to look, and begin a pass."""
+        self.health.beat("upload")
+        if self.follower.failure is not None:
+            raise self.follower.failure
+        self.health.doubt("metadata topic", self.follower.trouble or "")
+        if self.lookout.wait(LOOK_S) is Look.NOT_YET and not self._has_due():
+            return
+        self.policy.refresh()
+        self.health.doubt("policy", "" if self.policy.is_known else self.policy.trouble)
+        try:
+            self.service.start_pass()
+        except StatedError as trouble:  # whoever could not be asked now will be asked again
+            self.tally.error(type(trouble).__name__)
+            self.health.doubt("pass", str(trouble))
+            self.world.log.warning("pass_failed", error=type(trouble).__name__, why=str(trouble))
+        else:
+            self.health.doubt("pass", "")
+
+    def _has_due(self) -> bool:
+        now = _now_ms()
+        return any(
+            each.state in ("failed", "waiting") and each.next_try_ms <= now
+            for each in self.service.statuses().values()
+        )
+
+    def _survey(self) -> HostSurvey:
+        found = self.surveyor.survey()
+        self.leadership.surveyed(found)
+        offline = "; ".join(f"{each.path}: {each.reason}" for each in found.offline)
+        self.health.doubt("log dirs", offline)
+        if self._events is not None:
+            self._events.follow(
+                [each.path for each in found.log_dirs], [each.path for each in found.live.values()]
+            )
+        return found
+
+    def _catch_up(self) -> None:
+        while not self.world.stop.is_set():
+            self.health.beat("catch up")
+            if self.follower.wait_caught_up(CATCH_UP_STEP_S):
+                break
+            behind = sum((self.follower.lag() or {}).values())
+            self.health.doubt("table", f"{behind} records behind the metadata topic's end")
+        self.health.doubt("table", "")
+        self.world.log.info("caught_up", positions=sum(self.follower.positions().values()))
+
+    def _end(self) -> None:
+        self.world.log.info("stopping")
+        self.world.stop.set()
+        if not self.service.wait_idle(STOP_GRACE_S):
+            self.world.log.warning("cut_off", why=f"steps were still being taken after {STOP_GRACE_S:g} s")
+        self.cut_off.set()
+        self.service.close()
+        self.world.log.info("stopped")
+
+    def _check_cluster(self) -> None:
+        remote = self.cluster.identity()
+        if remote.cluster_id != self.broker.cluster_id:
+            raise WrongCluster(
+                local=self.broker.cluster_id,
+                remote=remote.cluster_id,
+                bootstrap=self.settings.kafka.bootstrap or "",
+            )
+
+    def _read_policy(self) -> Callable[[], Any]:
+        from seawall.policy.change_log import in_force
+        from seawall.policy.kafka import open_cluster
+
+        opened = open_cluster(self.settings.kafka)
+
+        def read() -> Any:
+            applied = in_force(opened.changes.read())
+            return None if applied is None else applied.policy
+
+        return read
+
+    def _keeper(self) -> EventSink:
+        return self.stack.enter_context(
+            Spool(
+                self.folder / "events.sqlite",
+                EmitterName(self.broker.cluster_id, self.broker.broker_id, "agent"),
+            )
+        )
+
+    def _open_store(self) -> PatientStore:
+        store = connections.segment_store(
+            self.settings,
+            bytes_per_s=self.settings.agent.upload_bytes_per_s,
+            sleep=self._sleep,
+            on_retry=self.tally.retried,
+        )
+        if not store.keeps_versions():
+            raise BucketUnfit(bucket=store.bucket)
+        return store
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait, unless the grace of a stop is over."""
+        if self.cut_off.wait(seconds):
+            raise Stopped
+
+    def _follow(self) -> tuple[Metadata, Follower]:
+        agent = self.settings.agent
+        config = connections.kafka_config(self.settings, client_id="seawall-agent")
+        topic = ensure_topic(
+            config, partitions=agent.metadata_partitions, replication=agent.metadata_replicas
+        )
+        appender = self.stack.enter_context(KafkaAppender(config, topic))
+        metadata = Metadata(empty_table(topic, topic_ends(config, topic)), appender)
+        follower = self.stack.enter_context(Follower(config, topic, metadata.applied, positions={}))
+        return metadata, follower
+
+    def _service(self) -> UploadService:
+        keys = connections.key_layout(self.settings)
+        return UploadService(
+            survey=self._survey,
+            tools=Tools(
+                cluster=Cluster(leadership=self.leadership, offsets=self.cluster, settings=self.cluster),
+                metadata=self.metadata,
+                holder=self.holder,
+                ports=lambda lead, local: self._ports(lead, local, keys),
+                sink=self.sink,
+                now_ms=_now_ms,
+                new_id=_new_id,
+                stopping=self.world.stop.is_set,
+            ),
+            is_tiered=self.policy.is_tiered,
+            limits=ServiceLimits(workers=self.settings.agent.workers),
+            on_error=self._on_error,
+        )
+
+    def _ports(self, lead: Lead, local: LocalPartition, keys: KeyLayout) -> Ports:
+        return Ports(
+            tier=self.metadata,
+            lead=lead,
+            objects=self.uploader,
+            keys=keys,
+            aux=AuxSource(directory=local.path, epochs=local.epochs).gather,
+            sink=self.sink,
+            now_ms=_now_ms,
+            new_id=_new_id,
+        )
+
+    def _on_error(self, status: LogStatus, error: Exception) -> None:
+        self.tally.error(type(error).__name__)
+        is_stated = isinstance(error, StatedError)
+        self.world.log.warning(
+            "log_failed",
+            log=f"{status.topic}-{status.log.partition}",
+            error=type(error).__name__,
+            why=str(error) if is_stated else repr(error),
+            **({} if is_stated else {"exc_info": error}),
+        )
+
+    def _lookout(self) -> Lookout:
+        try:
+            self._events: FileEvents | None = FileEvents()
+            self.stack.callback(self._events.close)
+        except OSError as refused:
+            self._events = None
+            self.world.log.warning("no_file_events", why=str(refused), then="rescans only")
+        return Lookout(
+            self._events,
+            monotonic_s=time.monotonic,
+            wait_s=self.world.stop.wait,
+            rescan_s=float(self.settings.agent.rescan_s),
+        )
+
+    def _serve(self) -> HttpEndpoint:
+        registry = CollectorRegistry()
+        registry.register(
+            AgentMetrics(
+                statuses=self.service.statuses,
+                held=self.holder.totals,
+                metadata_lag=self.follower.lag,
+                doubts=self.health.doubts,
+                tally=self.tally,
+                now_ms=_now_ms,
+            )
+        )
+        http = HttpEndpoint(self.settings.agent.listen, health=self.health, registry=registry)
+        self.stack.callback(http.close)
+        return http
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _new_id() -> str:
+    return str(uuid.UUID(bytes=os.urandom(16), version=4))
