@@ -1,0 +1,277 @@
+"""What comes back from the tier is what the log holds: each offset once, nothing that was aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.encode.record_batch import CODECS, PlainRecord
+from tests.tiering.reader.tier import T0_MS, Batch, LogOfBatches, Tier
+from tests.tiering.segments.strategies import LOG, gap
+from tiering.log.batch import Record
+from tiering.reader.errors import GapInRange, RangeNotInTier, SegmentGone
+from tiering.reader.interface import Gap, Isolation, ReaderLimits, tiered_log
+from tiering.reader.reader import TieredReader
+from tiering.segments.records import SegmentState
+
+COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
+SMALL = ReaderLimits(chunk_bytes=150, ahead_chunks=3, fetchers=2)
+
+
+def as_read(records: Sequence[PlainRecord]) -> list[Record]:
+    return [Record(r.offset, r.timestamp_ms, r.key, r.value, tuple(r.headers)) for r in records]
+
+
+def plain(count: int, *, text: str = "v", at_ms: int = T0_MS) -> list[PlainRecord]:
+    return [
+        PlainRecord(offset=0, timestamp_ms=at_ms + n, key=b"k", value=text.encode()) for n in range(count)
+    ]
+
+
+def marker_of(batch: Batch) -> PlainRecord:
+    return PlainRecord(offset=batch.start, timestamp_ms=batch.max_timestamp_ms)
+
+
+RECORDS = st.lists(
+    st.builds(
+        PlainRecord,
+        offset=st.just(0),
+        timestamp_ms=st.integers(T0_MS - 50, T0_MS + 50),
+        key=st.none() | st.binary(max_size=5),
+        value=st.none() | st.binary(max_size=60),
+        headers=st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> LogOfBatches:
+    """Batches of any codec, some in transactions that interleave, some under a later leader."""
+    log = LogOfBatches()
+    for _ in range(draw(st.integers(1, 14))):
+        match draw(st.integers(0, 7)):
+            case 0 | 1 | 2:
+                log.append(draw(RECORDS), codec=draw(st.sampled_from(sorted(CODECS))))
+            case 3 | 4 | 5:
+                codec, producer = draw(st.sampled_from(sorted(CODECS))), draw(st.integers(1, 2))
+                log.append(draw(RECORDS), codec=codec, producer_id=producer)
+            case 6:
+                log.finish(draw(st.integers(1, 2)), commit=draw(st.booleans()))
+            case _:
+                log.epoch += 1
+    log.finish_all()
+    if not log.batches:
+        log.append(draw(RECORDS))
+    return log
+
+
+@st.composite
+def tiers(draw: st.DrawFn) -> tuple[LogOfBatches, Tier]:
+    """A log all in the tier, in copies that overlap, some without an index."""
+    log, tier = draw(logs()), Tier()
+    count, reached = len(log.batches), 0
+    tier.claim(log)
+    while reached < count:
+        first, last = draw(st.integers(0, reached)), draw(st.integers(reached + 1, count))
+        every, with_index = draw(st.integers(1, 3)), draw(st.integers(0, 3)) > 0
+        tier.copy(log, first, last, index_every=every, with_index=with_index)
+        reached = last
+    return log, tier
+
+
+RANGES = st.tuples(st.integers(0, 60), st.integers(0, 60))
+LIMITS = st.builds(
+    ReaderLimits,
+    chunk_bytes=st.sampled_from([64, 150, 1000, 1 << 20]),
+    ahead_chunks=st.integers(0, 4),
+    fetchers=st.integers(1, 3),
+)
+model = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@model
+@given(tiers(), RANGES, st.sampled_from(Isolation), LIMITS)
+def test_a_range_reads_back_as_the_log_holds_it(
+    made: tuple[LogOfBatches, Tier], asked: tuple[int, int], isolation: Isolation, limits: ReaderLimits
+) -> None:
+    """Whatever the copies, codecs, indexes, chunks and range: the log's records, each once, in order."""
+    log, tier = made
+    start, end = sorted(min(offset, log.end) for offset in asked)
+
+    with TieredReader(tier.objects, limits=limits) as reader:
+        found = list(reader.records(tier.log, start, end, isolation=isolation))
+
+    assert found == as_read(log.visible(start, end, committed=isolation is COMMITTED))
+
+
+@model
+@given(tiers(), RANGES, LIMITS)
+def test_batches_are_the_brokers_bytes(
+    made: tuple[LogOfBatches, Tier], asked: tuple[int, int], limits: ReaderLimits
+) -> None:
+    """Every batch that holds an offset of the range, byte for byte, clipped to the range."""
+    log, tier = made
+    start, end = sorted(min(offset, log.end) for offset in asked)
+    wanted = [batch for batch in log.batches if start < end and batch.end > start and batch.start < end]
+
+    with TieredReader(tier.objects, limits=limits) as reader:
+        found = list(reader.batches(tier.log, start, end))
+
+    assert [bytes(batch.content) for batch in found] == [batch.content for batch in wanted]
+    assert [(each.start, each.end) for each in found] == [
+        (max(batch.start, start), min(batch.end, end)) for batch in wanted
+    ]
+
+
+@model
+@given(tiers(), st.integers(T0_MS - 60, T0_MS + 120))
+def test_a_time_is_found_as_kafka_finds_it(made: tuple[LogOfBatches, Tier], timestamp_ms: int) -> None:
+    """The first offset at that time or later, control records counted, however times are out of order."""
+    log, tier = made
+    late = [
+        record.offset
+        for batch in log.batches
+        for record in (
+            batch.records or [PlainRecord(offset=batch.start, timestamp_ms=batch.max_timestamp_ms)]
+        )
+        if record.timestamp_ms >= timestamp_ms
+    ]
+
+    with TieredReader(tier.objects, limits=SMALL) as reader:
+        assert reader.offset_at(tier.log, timestamp_ms) == (late[0] if late else None)
+
+
+def test_an_abort_is_known_on_both_sides_of_a_seam() -> None:
+    """Records whose abort marker stands in a later segment are hidden, those around them shown."""
+    log, tier = LogOfBatches(), Tier()
+    log.append(plain(2, text="aborted"), producer_id=7)
+    log.append(plain(1, text="shown"))
+    log.append(plain(2, text="aborted"), producer_id=7)
+    log.finish(7, commit=False)
+    log.append(plain(1, text="committed"), producer_id=7)
+    log.finish(7, commit=True)
+    tier.claim(log)
+    for first, last in ((0, 1), (1, 3), (3, 6)):
+        tier.copy(log, first, last)
+
+    with TieredReader(tier.objects) as reader:
+        committed = [record.value for record in reader.records(tier.log, 0, log.end)]
+        every = [record.value for record in reader.records(tier.log, 0, log.end, isolation=UNCOMMITTED)]
+
+    assert committed == [b"shown", b"committed"]
+    assert every == [b"aborted", b"aborted", b"shown", b"aborted", b"aborted", b"committed"]
+
+
+def test_a_recorded_gap_is_an_item_or_an_error_as_the_caller_chooses() -> None:
+    """Never silence: what lies before it comes first in both."""
+    log, tier = LogOfBatches(), Tier()
+    for _ in range(3):
+        log.append(plain(10))
+    tier.gaps.append(gap(10, 20))
+    tier.claim(log)
+    tier.copy(log, 0, 1)
+    tier.copy(log, 2, 3)
+
+    with TieredReader(tier.objects) as reader:
+        items = list(reader.records_and_gaps(tier.log, 5, 30))
+        batches = list(reader.batches_and_gaps(tier.log, 12, 25))
+        strict = reader.records(tier.log, 9, 30)
+        before = next(strict)
+        with pytest.raises(GapInRange) as caught:
+            next(strict)
+
+    assert [item for item in items if isinstance(item, Gap)] == [Gap(10, 20)]
+    assert [item.offset for item in items if isinstance(item, Record)] == [*range(5, 10), *range(20, 30)]
+    assert batches[0] == Gap(12, 20)
+    assert before.offset == 9
+    assert (caught.value.start, caught.value.end, caught.value.log) == (10, 20, LOG)
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 12), (4, 6), (15, 21), (30, 40)])
+def test_what_the_tier_does_not_cover_is_refused_before_anything_is_read(start: int, end: int) -> None:
+    """Below the log's start and beyond the frontier there is an error that says what there is."""
+    log, tier = LogOfBatches(), Tier(log_start=5)
+    log.append(plain(10))
+    log.append(plain(10))
+    tier.claim(log)
+    tier.copy(log, 0, 2)
+
+    with TieredReader(tier.objects) as reader, pytest.raises(RangeNotInTier) as caught:
+        reader.records(tier.log, start, end)
+
+    assert (caught.value.first, caught.value.last) == (5, 20)
+    assert tier.store.asked["read"] == 0
+
+
+def test_an_empty_range_reads_nothing() -> None:
+    """Also at the ends of what there is."""
+    log, tier = LogOfBatches(), Tier()
+    log.append(plain(10))
+    tier.claim(log)
+    tier.copy(log, 0, 1)
+
+    with TieredReader(tier.objects) as reader:
+        assert list(reader.records(tier.log, 10, 10)) == []
+    assert tier.store.asked["read"] == 0
+
+
+def test_a_log_that_nobody_tiered_has_nothing_to_be_opened() -> None:
+    """An unknown log is told apart from an empty one."""
+    assert not hasattr(tiered_log(Tier().table, LOG), "coverage")
+
+
+def test_a_range_in_a_large_segment_reads_what_the_index_points_at() -> None:
+    """Of 400 batches in one object a few chunks are fetched, not all."""
+    log, tier = LogOfBatches(), Tier()
+    for _ in range(400):
+        log.append(plain(2, text="x" * 100))
+    tier.claim(log)
+    size_bytes = tier.ref(tier.copy(log, 0, 400)).size_bytes
+    limits = ReaderLimits(chunk_bytes=1000, ahead_chunks=4, fetchers=2)
+
+    with TieredReader(tier.objects, limits=limits) as reader:
+        found = [record.offset for record in reader.records(tier.log, 500, 510)]
+
+    assert found == list(range(500, 510))
+    assert reader.counters.bytes_read < 12_000 < size_bytes
+
+
+def test_fetching_ahead_crosses_segments_and_is_bounded() -> None:
+    """While the first record is looked at, chunks of the segments behind it were asked for, and no more."""
+    log, tier = LogOfBatches(), Tier()
+    for _ in range(20):
+        log.append(plain(1, text="x" * 50))
+    tier.claim(log)
+    for place in range(20):
+        tier.copy(log, place, place + 1)
+    limits = ReaderLimits(chunk_bytes=10_000, ahead_chunks=3, fetchers=2)
+
+    with TieredReader(tier.objects, limits=limits) as reader:
+        records = reader.records(tier.log, 0, 20)
+        next(records)
+        reader.close()  # waits for what is under way
+
+    assert 1 < tier.store.asked["read"] <= 1 + limits.ahead_chunks
+
+
+def test_a_segment_that_went_meanwhile_is_told() -> None:
+    """Expiry between the view and the read: an error that names the segment, not bytes of a deleted copy."""
+    log, tier = LogOfBatches(), Tier()
+    log.append(plain(10))
+    tier.claim(log)
+    identity = tier.copy(log, 0, 1)
+    seen = tier.log
+    record = tier.topic.table.segment(LOG, identity)
+    assert record is not None
+    tier.topic.append(replace(record, state=SegmentState.DELETE_STARTED))
+
+    with TieredReader(tier.objects) as reader, pytest.raises(SegmentGone) as caught:
+        list(reader.records(seen, 0, 10))
+
+    assert caught.value.segment_id == identity
