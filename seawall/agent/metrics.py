@@ -47,7 +47,7 @@ class Tally:
             return Counter(self.retries), Counter(self.events), Counter(self.errors)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # the registry knows collectors by identity
 class AgentMetrics:
     """A collector of prometheus_client's: what it asks is asked at each scrape."""
 
