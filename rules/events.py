@@ -57,8 +57,9 @@ class TrimResult(str, Enum):
     """What DeleteRecords came to, by reading the log's start back."""
 
     ADVANCED = "advanced"
+    TIMED_OUT = "timed_out"  # and had not happened when it was read back: it may yet
     REFUSED = "refused"
-    UNKNOWN = "unknown"  # timed out and could not be read back: it may yet have happened
+    UNKNOWN = "unknown"  # it could not be read back, or what was read back is not what was answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ class Reason(str, Enum):
     CLAIM_UNREAD = "claim_unread"  # the topic's end was read before our own claim was in it
     EPOCH_UNCONFIRMED = "epoch_unconfirmed"
     SETTINGS_UNKNOWN = "settings_unknown"
+    REPLICA_DOUBTED = "replica_doubted"  # some file of the leader's own cannot be read, or is not there
     REMOTE_STORAGE = "remote_storage"  # Kafka's own tier: DeleteRecords would delete the remote segments
     COMPACTED = "compacted"  # it is, or it was
     ANSWERS_TOO_OLD = "answers_too_old"
