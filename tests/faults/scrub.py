@@ -116,10 +116,11 @@ def scrub(
     store: ObjectStore,
     keys: KeyLayout,
     *,
+    topic_id: str | None = None,
     may_have_gaps: bool = False,
 ) -> Scrubbed:
-    """Look at all that the table and the bucket hold of the table's cluster."""
-    return _Scrub(table, store, keys, may_have_gaps=may_have_gaps).run()
+    """Look at all that the table and the bucket hold of the table's cluster, or of one topic of it."""
+    return _Scrub(table, store, keys, topic_id, may_have_gaps=may_have_gaps).run()
 
 
 def tiered_records(table: ReferenceTable, store: ObjectStore, log: LogId) -> Iterator[Record]:
@@ -157,8 +158,15 @@ class _Scrub:
     """One run."""
 
     def __init__(
-        self, table: ReferenceTable, store: ObjectStore, keys: KeyLayout, *, may_have_gaps: bool
+        self,
+        table: ReferenceTable,
+        store: ObjectStore,
+        keys: KeyLayout,
+        topic_id: str | None,
+        *,
+        may_have_gaps: bool,
     ) -> None:
+        self._topic_id = topic_id
         self._table, self._store, self._keys = table, store, keys
         self._may_have_gaps = may_have_gaps
         self._found = Scrubbed()
@@ -167,12 +175,17 @@ class _Scrub:
 
     def run(self) -> Scrubbed:
         for log in sorted(self._table.logs()):
+            if self._topic_id not in (None, log.topic_id):
+                continue
             view = self._table.view(log)
             assert view is not None
             self._found.logs += 1
             self._segments(view)
             self._coverage(view)
-        prefix = self._keys.cluster_prefix(self._table.topic.cluster_id)
+        cluster_id = self._table.topic.cluster_id
+        prefix = self._keys.cluster_prefix(cluster_id)
+        if self._topic_id is not None:
+            prefix = self._keys.topic_prefix(cluster_id, self._topic_id)
         for version in _entries(self._store.versions_page, prefix):
             self._version(version)
         for upload in _entries(self._store.uploads_page, prefix):

@@ -1,0 +1,115 @@
+"""Agents as processes of their own: one beside each broker, to be killed, frozen and started again.
+
+Owns the processes and their folders. An agent's state folder outlives its kills, as it would on a host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from seawall.local.broker import LocalCluster
+from seawall.local.ports import ReservedPort
+from seawall.local.process import Child, stop_all
+from seawall.local.s3 import S3Address
+
+READY_DEADLINE_S = 60.0
+PROBE_S = 2.0
+STOP_GRACE_S = 30.0
+
+
+class Agent:
+    """One `seawall agent`."""
+
+    def __init__(
+        self, folder: Path, cluster: LocalCluster, node_id: int, settings: str, s3: S3Address
+    ) -> None:
+        self.node_id = node_id
+        self._port = ReservedPort()
+        folder.mkdir(parents=True)
+        (folder / "seawall.toml").write_text(settings)
+        log_dirs = ",".join(map(str, cluster.log_dirs(node_id)))
+        self.process = Child(
+            name=f"agent {node_id}",
+            argv=[sys.executable, "-m", "seawall", "agent"],
+            log=folder / "agent.log",
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("SEAWALL_")},
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "SEAWALL_SETTINGS": str(folder / "seawall.toml"),
+                "SEAWALL_AGENT__STATE_DIR": str(folder / "state"),
+                "SEAWALL_AGENT__LOG_DIRS": log_dirs,
+                "SEAWALL_AGENT__LISTEN": self._port.address,
+                "AWS_ACCESS_KEY_ID": s3.access_key_id,
+                "AWS_SECRET_ACCESS_KEY": s3.secret_access_key,
+                "AWS_REGION": s3.region,
+                "AWS_EC2_METADATA_DISABLED": "true",
+            },
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """By its own word."""
+        return bool(self.probe("readyz").get("ok"))
+
+    def probe(self, page: str) -> Mapping[str, Any]:
+        """What /readyz or /healthz says; empty while nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://{self._port.address}/{page}", timeout=PROBE_S) as answer:
+                return dict(json.load(answer))
+        except urllib.error.HTTPError as refused:
+            return dict(json.load(refused))
+        except OSError:
+            return {}
+
+    def start(self) -> None:
+        self.process.start()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def revive(self) -> None:
+        """Wake it, or start it again."""
+        if self.process.is_alive:
+            self.process.resume()
+        else:
+            self.process.start()
+
+    def wait_until_ready(self) -> None:
+        self.process.wait_until_ready(
+            lambda: self.is_ready, wanted="ready by its own word", deadline_s=READY_DEADLINE_S
+        )
+
+    def release(self) -> None:
+        self._port.release()
+
+
+@contextmanager
+def agents_beside(
+    cluster: LocalCluster, folder: Path, settings: str, s3: S3Address
+) -> Iterator[dict[int, Agent]]:
+    """An agent beside each broker, all ready; ended in order."""
+    agents = {
+        node_id: Agent(folder / f"agent-{node_id}", cluster, node_id, settings, s3)
+        for node_id in cluster.nodes
+    }
+    try:
+        for agent in agents.values():
+            agent.start()
+        for agent in agents.values():
+            agent.wait_until_ready()
+        yield agents
+    finally:
+        with contextlib.suppress(Exception):
+            stop_all([agent.process for agent in agents.values()], grace_s=STOP_GRACE_S)
+        for agent in agents.values():
+            agent.kill()
+            agent.release()

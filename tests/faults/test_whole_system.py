@@ -1,0 +1,173 @@
+"""The whole of it, on real brokers and a real S3 protocol: three agents, acks=all throughout, and everything
+that can be killed is killed. At the end every promise is kept.
+
+SEAWALL_FAULTS_SEED draws other rounds (the default is fixed, so that a run is like the last);
+SEAWALL_FAULTS_ROUNDS makes it a soak.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+import boto3
+
+from rules.identity import LogId
+from seawall.local.broker import LocalCluster
+from seawall.local.bucket import LocalBucket
+from seawall.local.errors import ConditionNotMet
+from seawall.local.waiting import wait_until
+from tests.cluster import produce
+from tests.faults.agents import Agent, agents_beside
+from tests.faults.ledger import Ledger, Place, read_from_broker
+from tests.faults.rounds import HOST_ROUNDS, Scene, strike, wait_until_in_sync
+from tests.faults.s3_trouble import S3Trouble
+from tests.faults.scrub import scrub, tiered_records, tiered_to
+from tiering.cluster.log_dirs import Surveyor
+from tiering.cluster.topics import TopicFilter
+from tiering.segments.kafka import check_topic, replay
+from tiering.segments.table import ReferenceTable
+from tiering.store.keys import KeyLayout
+from tiering.store.s3 import S3Store, S3StoreSettings
+
+SEED = int(os.environ.get("SEAWALL_FAULTS_SEED", "7"))
+ROUNDS = int(os.environ.get("SEAWALL_FAULTS_ROUNDS", "5"))
+PARTITIONS = 3
+SEGMENT_BYTES = 48 * 1024
+CATCH_UP_DEADLINE_S = 120.0
+
+
+def settings_of(cluster: LocalCluster, endpoint_url: str, bucket: str, prefix: str, topic: str) -> str:
+    return f"""
+[kafka]
+bootstrap = "{cluster.bootstrap}"
+
+[s3]
+bucket = "{bucket}"
+prefix = "{prefix}"
+endpoint_url = "{endpoint_url}"
+region = "us-east-1"
+
+[agent]
+topics = ["{topic}"]
+rescan_s = 1
+metadata_partitions = 4
+"""
+
+
+def direct_store(bucket: LocalBucket) -> S3Store:
+    """The bucket, past the trouble."""
+    at = bucket.address
+    session = boto3.Session(
+        aws_access_key_id=at.access_key_id,
+        aws_secret_access_key=at.secret_access_key,
+        region_name=at.region,
+    )
+    settings = S3StoreSettings(
+        bucket=bucket.name, endpoint_url=at.endpoint_url, region=at.region, addressing_style="path"
+    )
+    return S3Store(settings, session)
+
+
+def replayed(cluster: LocalCluster) -> ReferenceTable:
+    """What a reader makes of the metadata topic now."""
+    config = {"bootstrap.servers": cluster.bootstrap}
+    return replay(config, check_topic(config))
+
+
+def closed_ends(cluster: LocalCluster, topic: str) -> Mapping[LogId, int]:
+    """Of each log, up to where the replica that has closed most has closed segments."""
+    ends: dict[LogId, int] = {}
+    for node_id in cluster.nodes:
+        survey = Surveyor(
+            cluster.log_dirs(node_id), topics=TopicFilter(include=(topic,)), now_ns=lambda: 0
+        ).survey()
+        for partition, local in survey.live.items():
+            log = LogId(cluster.cluster_id, local.incarnation.topic_id, partition.partition)
+            closed = [each.end_offset for each in local.closed_segments if each.end_offset is not None]
+            ends[log] = max([ends.get(log, 0), *closed])
+    return ends
+
+
+def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
+    cluster3: LocalCluster, bucket: LocalBucket, tmp_path: Path
+) -> None:
+    """Agents and brokers killed and frozen, leaders moved, S3 that refuses, hangs, cuts and loses answers:
+    afterwards each acknowledged record is in the tier or in the broker, at its offset, once; nothing below
+    the frontier is missing or answered for twice; and the bucket holds that and nothing unexplained."""
+    topic, prefix = f"orders-{uuid.uuid4().hex[:8]}", f"faults-{uuid.uuid4().hex[:8]}"
+    produce.create_topic(
+        cluster3,
+        topic,
+        partitions=PARTITIONS,
+        replication=3,
+        segment_bytes=SEGMENT_BYTES,
+        config={"min.insync.replicas": "2"},
+    )
+    chance = random.Random(SEED)
+    host_rounds = [*HOST_ROUNDS] * (ROUNDS // len(HOST_ROUNDS) + 1)
+    chance.shuffle(host_rounds)
+    with S3Trouble(bucket.address.endpoint_url) as trouble:
+        settings = settings_of(cluster3, trouble.endpoint_url, bucket.name, prefix, topic)
+        with (
+            agents_beside(cluster3, tmp_path, settings, bucket.address) as agents,
+            Ledger(cluster3.bootstrap, topic, PARTITIONS) as ledger,
+        ):
+            scene = Scene(cluster=cluster3, agents=agents, s3=trouble, ledger=ledger, chance=chance)
+            for host_round in host_rounds[:ROUNDS]:
+                strike(scene, host_round)
+            told = "\n".join([f"seed {SEED}", *scene.told])
+            promised = ledger.close()
+            trouble.recover()
+            wait_until_in_sync(scene)
+            table = caught_up(cluster3, topic, agents, told)
+
+    store = direct_store(bucket)
+    logs = sorted(closed_ends(cluster3, topic))
+    found = scrub(table, store, KeyLayout(prefix), topic_id=logs[0].topic_id)
+    assert found.is_clean, f"{found}\n{told}"
+    assert len(logs) == PARTITIONS
+    from_tier = {
+        Place(log.partition, record.offset): record.value or b""
+        for log in logs
+        for record in tiered_records(table, store, log)
+    }
+    starts = {log.partition: tiered_to(table, log) for log in logs}
+    from_broker = read_from_broker(cluster3.bootstrap, topic, dict.fromkeys(starts, 0))
+
+    assert all(place.offset < starts[place.partition] for place in from_tier)
+    assert from_tier == {
+        place: value for place, value in from_broker.items() if place.offset < starts[place.partition]
+    }, told
+    read = from_tier | {
+        place: value for place, value in from_broker.items() if place.offset >= starts[place.partition]
+    }
+    assert read == promised, told
+    assert len(set(read.values())) == len(read), told
+    assert len(from_tier) > len(read) // 2, f"most of it was never copied\n{told}"
+    print(f"{len(promised)} promised, {len(from_tier)} of them in the tier\n{found}\n{told}")
+
+
+def caught_up(cluster: LocalCluster, topic: str, agents: Mapping[int, Agent], told: str) -> ReferenceTable:
+    """The table once every closed segment is below its log's frontier."""
+    last: list[ReferenceTable] = []
+
+    def is_caught_up() -> bool:
+        table = replayed(cluster)
+        last[:] = [table]
+        return all(tiered_to(table, log) >= end for log, end in closed_ends(cluster, topic).items())
+
+    try:
+        wait_until(is_caught_up, name=topic, wanted="all copied", deadline_s=CATCH_UP_DEADLINE_S)
+    except ConditionNotMet as behind:
+        ends = closed_ends(cluster, topic)
+        state = [
+            f"partition {log.partition}: {tiered_to(last[0], log)} of {end}" for log, end in ends.items()
+        ]
+        state += [f"{each.process.name}: {dict(each.probe('readyz'))}" for each in agents.values()]
+        state += [f"{each.process.name}:\n{each.process.last_lines()}" for each in agents.values()]
+        raise AssertionError("\n".join([str(behind), told, *state])) from behind
+    return last[0]
