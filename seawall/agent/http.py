@@ -19,6 +19,7 @@ from seawall.agent.errors import AddressTaken
 from seawall.agent.health import Health
 
 REQUEST_TIMEOUT_S = 10.0
+POLL_S = 0.1  # so soon a stop is heard
 
 
 class HttpEndpoint:
@@ -31,7 +32,9 @@ class HttpEndpoint:
         except OSError as refused:
             raise AddressTaken(address=listen, why=refused.strerror or str(refused)) from refused
         self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, name="seawall-http", daemon=True)
+        self._thread = Thread(
+            target=self._server.serve_forever, args=(POLL_S,), name="seawall-http", daemon=True
+        )
         self._thread.start()
 
     @property

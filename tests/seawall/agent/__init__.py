@@ -1,0 +1,1 @@
+"""The agent: its parts alone, and the whole beside a real broker."""
