@@ -154,15 +154,27 @@ class Spool:
                     ) from refused
             self._changed.notify_all()
 
-    def pending(self, after: int = 0, *, limit: int = 1_000) -> list[Spooled]:
-        """What Kafka has not acknowledged, of positions beyond `after`, in the order it was taken."""
+    def pending(
+        self, after: int = 0, *, limit: int = 1_000, limit_bytes: int = EVENT_BYTES_MAX
+    ) -> list[Spooled]:
+        """What Kafka has not acknowledged, of positions beyond `after`, in the order it was taken.
+
+        At most `limit`, and no more once `limit_bytes` are reached.
+        """
+        found: list[Spooled] = []
         with self._changed:
             rows = self._connection.execute(
                 "SELECT position, key, value FROM events WHERE acknowledged_at_ms IS NULL AND position > ? "
                 "ORDER BY position LIMIT ?",
                 (after, limit),
             )
-            return [Spooled(*row) for row in rows]
+            for row in rows:
+                found.append(Spooled(*row))
+                limit_bytes -= len(found[-1].value)
+                if limit_bytes <= 0:
+                    break
+            rows.close()
+        return found
 
     def wait(self, after: int, timeout_s: float) -> bool:
         """Whether an event beyond `after` waits to be published, in time."""
