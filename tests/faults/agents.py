@@ -60,6 +60,12 @@ class Agent:
         """By its own word."""
         return bool(self.probe("readyz").get("ok"))
 
+    def page(self, page: str) -> bytes:
+        """A page as it is, such as /metrics."""
+        with urllib.request.urlopen(f"http://{self._port.address}/{page}", timeout=PROBE_S) as answer:
+            content: bytes = answer.read()
+            return content
+
     def probe(self, page: str) -> Mapping[str, Any]:
         """What /readyz or /healthz says; empty while nobody answers."""
         try:
