@@ -9,12 +9,15 @@ Invariant: what is forgotten for want of room, or was never heard, is missing; a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import NamedTuple, Protocol
 
 from rules.events import TierState
 from rules.identity import LogId
+from tiering.outcome import Inconclusive
+from tiering.segments.frontier import frontier
+from tiering.segments.table import ReferenceTable
 
 LOGS_MAX = 100_000
 
@@ -31,6 +34,32 @@ class Digests(Protocol):
 
     def of(self, log: LogId) -> Mapping[int, Said]:
         """By broker, this agent's own among them or not."""
+
+
+def tier_state(
+    table: ReferenceTable, log: LogId, *, new_id: Callable[[], str], now_ms: Callable[[], int]
+) -> TierState | None:
+    """What an agent says of a log after each of its records; None while no table may be held to it."""
+    partition, view = table.of(log), table.view(log)
+    digest = None if partition is None else partition.digest(log)
+    if partition is None or view is None or view.record is None or digest is None or not digest.comparable:
+        return None
+    reached = frontier(view)
+    assert not isinstance(reached, Inconclusive), "a log with a record has a frontier"
+    return TierState(
+        event_id=new_id(),
+        occurred_at_ms=now_ms(),
+        log=log,
+        topic=view.record.topic,
+        leader_epoch=view.record.claim_epoch,
+        metadata_partition=partition.partition,
+        metadata_offset=digest.offset,
+        digest=digest.hex(),
+        tiered_start=reached.start,
+        frontier=reached.offset,
+        segment_count=len(view.finished.keys),
+        size_bytes=int(view.finished.sizes_bytes.sum()),
+    )
 
 
 class DigestBoard:

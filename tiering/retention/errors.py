@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rules.identity import LogId
 from tiering.errors import StatedError
 
 
@@ -24,3 +25,10 @@ class MetadataEndUnknown(RetentionError):
 
     partition: int
     why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class ReplicaGone(RetentionError):
+    """{log}: its directory is not on this host any more, or is another topic's"""
+
+    log: LogId

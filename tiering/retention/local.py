@@ -251,9 +251,7 @@ def _furthest(facts: TrimFacts) -> Trim | Keep:
     chain = _chain(facts.tier.finished(), start)
     if not chain:
         return Keep(reason=Reason.NOT_IN_TIER, detail=f"offset {start} is in no finished copy")
-    covered = max(copy.covered_end for copy in chain)
-    bound = min(covered, frontier, facts.lead.bound)
-    up_to, why = _expired_up_to(facts, chain, start, bound)
+    up_to, why = _expired_up_to(facts, chain, start, _bound(facts, chain))
     if up_to is None:
         return why
     if unsaved := _unsaved_epoch(facts, up_to):
@@ -271,6 +269,13 @@ def _furthest(facts: TrimFacts) -> Trim | Keep:
             copies=tuple(copy for copy in chain if copy.base_offset < up_to),
         ),
     )
+
+
+def _bound(facts: TrimFacts, chain: Sequence[TierCopy]) -> int:
+    """The least of what is covered without a break, the frontier, and what is committed."""
+    assert isinstance(facts.lead, Eligible)
+    covered = max(copy.covered_end for copy in chain)
+    return min(covered, facts.tier.frontier or 0, facts.lead.bound)
 
 
 def _chain(finished: Iterator[TierCopy], start: int) -> list[TierCopy]:

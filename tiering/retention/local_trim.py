@@ -107,9 +107,8 @@ def trim(log: LogId, partition: TopicPartition, ports: TrimPorts) -> TrimRun:
     covering = _covering(log, plan, ports)
     if isinstance(covering, Keep):
         return TrimRun(plan=plan, stopped=covering)
-    again = trim_decision(ports.look())
-    if again != plan:
-        return TrimRun(plan=plan, stopped=_changed(again))
+    if changed := _changed(plan, ports):
+        return TrimRun(plan=plan, stopped=changed)
     certificate = _certificate(log, partition, plan, covering, ports)
     ports.sink.emit(certificate)
     answered = ports.requests.delete_records(partition, plan.up_to)
@@ -167,9 +166,13 @@ def _not_as_recorded(ref: ObjectRef, objects: Heads) -> str | None:
     return None
 
 
-def _changed(again: Trim | Keep) -> Keep:
+def _changed(plan: Trim, ports: TrimPorts) -> Keep | None:
+    """Why the plan does not stand after a second look, if it does not."""
+    again = trim_decision(ports.look())
     if isinstance(again, Keep):
         return again
+    if again == plan:
+        return None
     detail = f"a second look would trim up to {again.up_to}, by other facts"
     return Keep(reason=Reason.CHANGED_MEANWHILE, detail=detail)
 

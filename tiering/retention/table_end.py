@@ -51,23 +51,22 @@ class ReadToEnd:
     end_of: Callable[[int], int]
 
     def facts(self, log: LogId) -> TierFacts:
+        return self.facts_and_digest(log)[0]
+
+    def facts_and_digest(self, log: LogId) -> tuple[TierFacts, LogDigest | None]:
+        """Both of one moment of the table."""
         end_offset = self.end_of(metadata_partition(log, self.topic.partition_count))
         self.metadata.has_read_to(log, end_offset)  # if not, the facts say so
         with self.metadata.table() as tables:
             table = tables.of(log)
             assert table is not None, "an agent's table has every partition of the topic"
-            view = table.view(log)
-            return facts_of(log, view, applied_to=table.position, end_offset=end_offset)
+            facts = facts_of(log, table.view(log), applied_to=table.position, end_offset=end_offset)
+            return facts, table.digest(log)
 
     @property
     def topic(self) -> MetadataTopic:
         with self.metadata.table() as tables:
             return tables.topic
-
-    def digest(self, log: LogId) -> LogDigest | None:
-        with self.metadata.table() as tables:
-            table = tables.of(log)
-            return None if table is None else table.digest(log)
 
     def segment(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None:
         with self.metadata.table() as tables:

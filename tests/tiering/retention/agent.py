@@ -14,18 +14,21 @@ from typing import Any
 
 from rules.events import LogEvent
 from rules.policy import read_policy
+from tests.tiering.retention.trim_world import settings_with
 from tests.tiering.retention.world import DAY_MS, EPOCH, NOW_MS
 from tests.tiering.segments.strategies import CLUSTER_ID, LOG, OTHER_LOG, log_record, objects_of, segment
 from tests.tiering.store.memory import MemoryStore, Version
 from tiering.cluster.host import HostSurvey
 from tiering.cluster.interface import (
     BrokerIdentity,
+    BrokerSettings,
     Cause,
     DescribedTopic,
     LeaderOffsets,
     Leadership,
     Recovery,
     TopicPartition,
+    TopicSettings,
     Unknown,
 )
 from tiering.log.wire import Uuid
@@ -122,6 +125,12 @@ class Answers:
             last_stable_offset=end,
             log_start=self.log_starts.get(partition, 0),
         )
+
+    def topic_settings(self, topics: Iterable[str]) -> Mapping[str, TopicSettings | Unknown]:
+        return {topic: settings_with() for topic in topics}
+
+    def broker_settings(self, broker_id: int) -> BrokerSettings | Unknown:
+        raise NotImplementedError(broker_id)
 
     def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
         def described(topic: str) -> DescribedTopic | Unknown:
