@@ -30,6 +30,7 @@ VERBS: Mapping[str, str] = {
     "log": "seawall.cli.log",
     "policy": "seawall.cli.policy",
     "agent": "seawall.cli.agent",
+    "read": "seawall.cli.read",
 }
 
 
