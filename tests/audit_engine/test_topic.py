@@ -191,7 +191,8 @@ def _read(broker: LocalCluster, topic: str) -> list[Envelope]:
                 [message] = consumer.consume(1, DEADLINE_S)
                 assert message.error() is None
                 found.append(decode(message.value()))
-                assert (offset := message.offset()) is not None
+                offset = message.offset()
+                assert offset is not None
                 start = offset + 1
     finally:
         consumer.close()

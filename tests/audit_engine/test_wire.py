@@ -38,7 +38,7 @@ def _bytes(members: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(chosen=st.data())
 def test_an_event_of_every_kind_comes_back(kind: str, chosen: st.DataObject) -> None:
     """decode(encode(envelope)) is the envelope, for any values of any kind."""
@@ -48,7 +48,7 @@ def test_an_event_of_every_kind_comes_back(kind: str, chosen: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(chosen=st.data())
 def test_a_name_more_survives_wherever_it_stands(kind: str, chosen: st.DataObject) -> None:
     """What a newer writer adds to the envelope, the emitter or the body is there again after reading."""
