@@ -1,8 +1,11 @@
 """The agent itself: makes its parts from the settings, runs the loops, and ends them.
 
-    upload loop      a change in a log dir, or the rescan, begins a pass over all logs
-    follower         applies the metadata topic to the table; its own thread
-    http             answers probes; its own threads
+    upload           a change in a log dir, or the rescan, begins a pass over all logs
+    follower         applies the metadata topic to the table, and says what the table holds then
+    expiry, trim     remove what the policy wants removed, after looking again
+    snapshot         keeps the table on disk
+    evidence         publishes events, hears other agents
+    http             answers probes
 
 A stop (SIGTERM, SIGINT) lets the steps that are being taken come to their end, for STOP_GRACE_S at most:
 what is cut off then is what a kill -9 would cut off, and the next agent finds it.
@@ -23,23 +26,25 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from audit_engine.spool import EmitterName, Spool
-from rules.events import EventSink
 from seawall import connections
 from seawall.agent import host
 from seawall.agent.errors import BucketUnfit, WrongCluster
+from seawall.agent.evidence import Clockwork, Evidence, open_spool
 from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
 from seawall.agent.leadership import SharedLeadership
 from seawall.agent.lock import locked
+from seawall.agent.loops import Loop, LoopContext, turn
 from seawall.agent.metrics import AgentMetrics, Tally
 from seawall.agent.policy import PolicyWatch
+from seawall.agent.removing import Removing
 from seawall.agent.sink import LoggedSink
+from seawall.agent.snapshots import FOLDER, Snapshots
 from seawall.settings import Settings
 from tiering.cluster.file_events import FileEvents, Look, Lookout
 from tiering.cluster.host import HostSurvey, LocalPartition
@@ -47,7 +52,8 @@ from tiering.cluster.interface import BrokerIdentity
 from tiering.cluster.log_dirs import Surveyor, one_broker, read_identities
 from tiering.cluster.topics import TopicFilter
 from tiering.errors import StatedError
-from tiering.segments.kafka import Follower, KafkaAppender, empty_table, ensure_topic, topic_ends
+from tiering.segments.kafka import Follower, KafkaAppender, ensure_topic, topic_ends
+from tiering.segments.snapshot import Why, restore
 from tiering.store.keys import KeyLayout
 from tiering.store.patient import PatientStore
 from tiering.store.upload import Uploader
@@ -62,6 +68,8 @@ from tiering.uploader.status import LogStatus, ServiceLimits
 STOP_GRACE_S = 20.0
 LOOK_S = 1.0  # so soon a stop is heard
 CATCH_UP_STEP_S = 0.5
+REMOVE_EVERY_S = 30.0
+SNAPSHOT_EVERY_S = 120.0
 
 
 class Stopped(StatedError):
@@ -105,6 +113,8 @@ class _Agent:
         self.cluster = connections.open_cluster(settings, client_id="seawall-agent")
         self._check_cluster()
         self.stack = stack
+        self.survey_lock = Lock()  # the loops look at the same log dirs
+        self.context = LoopContext(health=self.health, tally=self.tally, log=world.log, stop=world.stop)
         self.cut_off = Event()  # when the grace of a stop is over
         self.health.doubt("table", "the metadata topic was not read yet")
         self.policy = PolicyWatch(
@@ -117,13 +127,15 @@ class _Agent:
         self.surveyor = Surveyor(
             paths, topics=TopicFilter(exclude=settings.agent.exclude_topics), now_ns=time.time_ns
         )
-        self.sink = LoggedSink(keeper=self._keeper(), tally=self.tally, log=world.log)
+        self.spool = stack.enter_context(open_spool(folder, broker, world.log))
+        self.sink = LoggedSink(keeper=self.spool, tally=self.tally, log=world.log)
         self.store = self._open_store()
         self.uploader = stack.enter_context(Uploader(self.store))
         self.holder = SegmentHolder(
             HoldLimits(count_max=settings.agent.hold_segments_max, bytes_max=settings.agent.hold_bytes_max)
         )
-        self.metadata, self.follower = self._follow()
+        self.config = connections.kafka_config(settings, client_id="seawall-agent")
+        self._open_metadata()
         self.service = self._service()
         self.lookout = self._lookout()
 
@@ -141,10 +153,42 @@ class _Agent:
         self.world.on_listening(http.address)
         try:
             self._catch_up()
+            self._begin_loops()
             while not self.world.stop.is_set():
                 self._turn()
         finally:
             self._end()
+
+    def _begin_loops(self) -> None:
+        """What needs a table that is caught up. They end with the stack, after the turns they are in."""
+        if self.world.stop.is_set():
+            return
+        removing = Removing(
+            config=self.config,
+            broker_id=self.broker.broker_id,
+            topic=self.topic,
+            metadata=self.metadata,
+            appender=self.appender,
+            cluster=self._cluster(),
+            describer=self.cluster,
+            survey=self._survey,
+            store=self.store,
+            policy=self.policy,
+            digests=self.evidence.states,
+            sink=self.sink,
+            now_ms=_now_ms,
+            new_id=_new_id,
+            sleep=self._sleep,
+        )
+        snapshots = Snapshots(
+            self.folder, config=self.config, topic=self.topic, metadata=self.metadata, now_ms=_now_ms
+        )
+        for name, act, every_s in (
+            ("expiry", removing.remote().run_once, REMOVE_EVERY_S),
+            ("trim", removing.local().run_once, REMOVE_EVERY_S),
+            ("snapshot", snapshots.save, SNAPSHOT_EVERY_S),
+        ):
+            self.stack.enter_context(Loop(name, act, self.context, every_s=every_s))
 
     def _turn(self) -> None:
         """Wait for a reason to look, and begin a pass."""
@@ -152,18 +196,12 @@ class _Agent:
         if self.follower.failure is not None:
             raise self.follower.failure
         self.health.doubt("metadata topic", self.follower.trouble or "")
+        self.health.doubt("evidence", self.evidence.trouble())
         if self.lookout.wait(LOOK_S) is Look.NOT_YET and not self._has_due():
             return
         self.policy.refresh()
         self.health.doubt("policy", "" if self.policy.is_known else self.policy.trouble)
-        try:
-            self.service.start_pass()
-        except StatedError as trouble:  # whoever could not be asked now will be asked again
-            self.tally.error(type(trouble).__name__)
-            self.health.doubt("pass", str(trouble))
-            self.world.log.warning("pass_failed", error=type(trouble).__name__, why=str(trouble))
-        else:
-            self.health.doubt("pass", "")
+        turn("pass", self.service.start_pass, self.context)
 
     def _has_due(self) -> bool:
         now = _now_ms()
@@ -173,14 +211,14 @@ class _Agent:
         )
 
     def _survey(self) -> HostSurvey:
-        found = self.surveyor.survey()
-        self.leadership.surveyed(found)
-        offline = "; ".join(f"{each.path}: {each.reason}" for each in found.offline)
-        self.health.doubt("log dirs", offline)
-        if self._events is not None:
-            self._events.follow(
-                [each.path for each in found.log_dirs], [each.path for each in found.live.values()]
-            )
+        with self.survey_lock:
+            found = self.surveyor.survey()
+            self.leadership.surveyed(found)
+            if self._events is not None:
+                self._events.follow(
+                    [each.path for each in found.log_dirs], [each.path for each in found.live.values()]
+                )
+        self.health.doubt("log dirs", "; ".join(f"{each.path}: {each.reason}" for each in found.offline))
         return found
 
     def _catch_up(self) -> None:
@@ -191,6 +229,7 @@ class _Agent:
             behind = sum((self.follower.lag() or {}).values())
             self.health.doubt("table", f"{behind} records behind the metadata topic's end")
         self.health.doubt("table", "")
+        self.health.ended("catch up")
         self.world.log.info("caught_up", positions=sum(self.follower.positions().values()))
 
     def _end(self) -> None:
@@ -223,14 +262,6 @@ class _Agent:
 
         return read
 
-    def _keeper(self) -> EventSink:
-        return self.stack.enter_context(
-            Spool(
-                self.folder / "events.sqlite",
-                EmitterName(self.broker.cluster_id, self.broker.broker_id, "agent"),
-            )
-        )
-
     def _open_store(self) -> PatientStore:
         store = connections.segment_store(
             self.settings,
@@ -247,23 +278,39 @@ class _Agent:
         if self.cut_off.wait(seconds):
             raise Stopped
 
-    def _follow(self) -> tuple[Metadata, Follower]:
-        agent = self.settings.agent
-        config = connections.kafka_config(self.settings, client_id="seawall-agent")
-        topic = ensure_topic(
+    def _open_metadata(self) -> None:
+        """The topic, the table as far as this disk remembers it, and who follows and writes."""
+        agent, config = self.settings.agent, self.config
+        self.topic = ensure_topic(
             config, partitions=agent.metadata_partitions, replication=agent.metadata_replicas
         )
-        appender = self.stack.enter_context(KafkaAppender(config, topic))
-        metadata = Metadata(empty_table(topic, topic_ends(config, topic)), appender)
-        follower = self.stack.enter_context(Follower(config, topic, metadata.applied, positions={}))
-        return metadata, follower
+        restored = restore(self.folder / FOLDER, self.topic, topic_ends(config, self.topic), now_ms=_now_ms())
+        for each in restored.discarded:
+            if each.why is not Why.ABSENT:
+                self.world.log.warning("snapshot_discarded", partition=each.partition, why=each.detail)
+        self.appender = self.stack.enter_context(KafkaAppender(config, self.topic))
+        self.metadata = Metadata(restored.table, self.appender)
+        self.evidence = Evidence(
+            config=config,
+            spool=self.spool,
+            metadata=self.metadata,
+            sink=self.sink,
+            clockwork=Clockwork(now_ms=_now_ms, new_id=_new_id),
+            stack=self.stack,
+        )
+        self.follower = self.stack.enter_context(
+            Follower(config, self.topic, self.evidence.applied, positions=restored.positions)
+        )
+
+    def _cluster(self) -> Cluster:
+        return Cluster(leadership=self.leadership, offsets=self.cluster, settings=self.cluster)
 
     def _service(self) -> UploadService:
         keys = connections.key_layout(self.settings)
         return UploadService(
             survey=self._survey,
             tools=Tools(
-                cluster=Cluster(leadership=self.leadership, offsets=self.cluster, settings=self.cluster),
+                cluster=self._cluster(),
                 metadata=self.metadata,
                 holder=self.holder,
                 ports=lambda lead, local: self._ports(lead, local, keys),

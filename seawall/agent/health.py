@@ -30,6 +30,11 @@ class Health:
         with self._lock:
             self._beats[loop] = self.now_ms()
 
+    def ended(self, loop: str) -> None:
+        """The loop was asked to end and did."""
+        with self._lock:
+            self._beats.pop(loop, None)
+
     def doubt(self, name: str, why: str) -> None:
         """Why the agent is not ready; an empty text takes the doubt back."""
         with self._lock:
