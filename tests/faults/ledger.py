@@ -47,9 +47,9 @@ class Ledger:
                 "delivery.timeout.ms": int(GIVE_UP_S * 1000),
                 "retry.backoff.max.ms": 200,
                 "linger.ms": 20,
+                "batch.size": 16 * 1024,  # less than a segment
                 "reconnect.backoff.max.ms": 500,
                 "topic.metadata.refresh.interval.ms": 1000,
-                "compression.type": "lz4",
                 "client.id": "ledger",
             },
             logger=SILENT,

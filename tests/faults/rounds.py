@@ -15,6 +15,7 @@ is what the ledger's promise rests on.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -28,11 +29,10 @@ from seawall.local.broker import LocalCluster
 from seawall.local.waiting import wait_until
 from tests.faults.agents import Agent
 from tests.faults.ledger import Ledger
-from tests.faults.s3_trouble import FAULTS, METHODS, S3Trouble
+from tests.faults.s3_trouble import S3Trouble
 
 DEADLINE_S = 90.0
 RECORDS_UNDER_FAULT = 1_500
-S3_FAULTS_MAX = 6
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,9 +45,11 @@ class Scene:
     ledger: Ledger
     chance: random.Random
     told: list[str] = field(default_factory=list)
+    began_s: float = field(default_factory=time.monotonic)
 
     def tell(self, what: str) -> None:
-        self.told.append(f"at {self.ledger.count} records: {what}")
+        passed_s = time.monotonic() - self.began_s
+        self.told.append(f"{passed_s:5.1f} s, {self.ledger.count} records: {what}")
 
 
 Round: TypeAlias = Callable[[Scene], AbstractContextManager[None]]
@@ -56,12 +58,15 @@ Round: TypeAlias = Callable[[Scene], AbstractContextManager[None]]
 def strike(scene: Scene, host_round: Round) -> None:
     """One round."""
     chance = scene.chance
+    ended = [each.process for each in scene.agents.values() if not each.process.is_alive]
+    assert not ended, "\n".join(f"{each.name} ended by itself:\n{each.last_lines()}" for each in ended)
     with ExitStack() as stack:
         stack.enter_context(chance.choice(S3_ROUNDS)(scene))
         stack.enter_context(host_round(scene))
         assert scene.ledger.grows_by(RECORDS_UNDER_FAULT, deadline_s=DEADLINE_S), (
             "nothing is produced any more"
         )
+    scene.tell("all is well again")
     wait_until_in_sync(scene)
     move_leaders(scene)
 
@@ -75,12 +80,10 @@ def s3_refuses(scene: Scene) -> Iterator[None]:
 
 @contextmanager
 def s3_breaks(scene: Scene) -> Iterator[None]:
-    for _ in range(scene.chance.randint(2, S3_FAULTS_MAX)):
-        fault, method = scene.chance.choice(FAULTS), scene.chance.choice(METHODS)
-        scene.tell(f"S3 {fault.name} for a {method}")
-        scene.s3.break_next(fault, method=method)
-    yield
-    scene.s3.recover()
+    share = scene.chance.choice([0.05, 0.15, 0.4])
+    scene.tell(f"S3 breaks {share:.0%} of all requests")
+    with scene.s3.breaking(share):
+        yield
 
 
 @contextmanager

@@ -69,8 +69,14 @@ def ensure_topic(
     if _described(cluster, name) is None:
         copies = replication or min(REPLICAS, len(identity.broker_ids))
         _create(config, name, partitions, copies, deadline_s)
-        _wait_for(lambda: _described(cluster, name), name, deadline_s)
-    return _checked(config, cluster, name, partitions)
+
+    def checked() -> SegmentsTopic | None:
+        try:
+            return _checked(config, cluster, name, partitions)
+        except SegmentsTopicMissing:
+            return None  # asked of a broker that has not heard of it yet
+
+    return _wait_for(checked, name, deadline_s)
 
 
 def check_topic(config: Mapping[str, str], *, name: str = TOPIC) -> SegmentsTopic:
@@ -166,8 +172,10 @@ def _entries(config: Mapping[str, str], name: str) -> dict[str, str | None]:
     try:
         found = admin.describe_configs([asked], request_timeout=ANSWER_S)[asked].result(2 * ANSWER_S)
     except KafkaException as refused:
-        why = refused.args[0].str()
-        raise SegmentsTopicSilent(what=name, act="asked for its settings", why=why) from refused
+        error: KafkaError = refused.args[0]
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise SegmentsTopicMissing(what=name) from refused
+        raise SegmentsTopicSilent(what=name, act="asked for its settings", why=error.str()) from refused
     except FutureTimeout as silent:
         why = "the client did not answer"
         raise SegmentsTopicSilent(what=name, act="asked for its settings", why=why) from silent
