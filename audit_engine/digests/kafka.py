@@ -109,6 +109,7 @@ class AuditFollower:
                 if time.monotonic() >= look_at_s:
                     if self._partitions() != partitions:
                         return
+                    self.trouble = None
                     look_at_s = time.monotonic() + self._look_again_s
 
     def _partitions(self) -> list[int]:

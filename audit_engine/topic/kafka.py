@@ -230,8 +230,12 @@ class Publisher:
             while True:
                 handed = self._hand_over(producer, note, handed)
                 is_idle = not self._in_flight
-                if self._is_over(is_idle=is_idle and not self._spool.wait(handed, 0)):
+                is_done = is_idle and not self._spool.wait(handed, 0)
+                if self._is_over(is_idle=is_done):
                     return
+                if is_done:
+                    with self._lock:
+                        self._trouble = None  # whatever it was, nothing waits for it
                 if is_idle:
                     self._spool.wait(handed, POLL_S)
                 producer.poll(0 if is_idle else POLL_S)

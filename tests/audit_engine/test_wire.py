@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
 import pytest
@@ -176,3 +178,13 @@ def _finished() -> CopyFinished:
         end_offset=4, generation=0, data_end=4, size_bytes=10, record_count=4, max_timestamp_ms=1,
         objects=(ObjectRef("k", 1, "CRC64NVME", "x", None),), metadata_offset=3,
     )  # fmt: skip
+
+
+def test_the_page_of_formats_names_every_part_of_the_envelope() -> None:
+    """docs/FORMATS.md has one line for each name that is written, and no other."""
+    page = (Path(__file__).parents[2] / "docs" / "FORMATS.md").read_text(encoding="utf-8")
+    section = page.partition("## `__seawall_audit`")[2].partition("### The spool")[0]
+
+    named = re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
+
+    assert sorted(named) == sorted(_members(replace(PLAIN, is_first=True)))
