@@ -36,6 +36,7 @@ _WITHIN_GENERATION = frozenset(
 _NEXT_GENERATION = frozenset(
     {(FINISHED, FINISHED)} | {(gone, copy) for gone in (DELETING, DELETED) for copy in (STARTED, FINISHED)}
 )
+_ORDER = {state: place for place, state in enumerate(SegmentState)}
 _UNCHANGEABLE = (
     "log",
     "topic",
@@ -79,20 +80,27 @@ def first_record(record: SegmentRecord) -> Verdict:
 
 def next_record(before: SegmentRecord, after: SegmentRecord) -> Verdict:
     """Whether `after` may replace `before` as the record of one segment."""
-    changed = [name for name in _UNCHANGEABLE if getattr(before, name) != getattr(after, name)]
-    if changed:
-        return Refused("content_changed", f"{', '.join(changed)} differ from what the id named before")
+    if changed := _changed_content(before, after):
+        return changed
     step = (before.state, after.state)
-    said = f"{before.state.value} of generation {before.generation}, then {after.state.value} of"
     if after.generation == before.generation + 1 and step in _NEXT_GENERATION:
         return Legal(opens_generation=True)
     if after.generation != before.generation:
-        return Refused("generation", f"{said} {after.generation}")
+        return Refused("generation", f"{_said(before, after)} {after.generation}")
     if step not in _WITHIN_GENERATION:
-        return Refused("transition", f"{said} the same")
-    if before.state is not STARTED and before.objects != after.objects:
-        return Refused("objects_changed", f"{said} the same, with other objects")
-    return Legal()
+        return Refused("transition", f"{_said(before, after)} the same")
+    return _changed_objects(before, after) or Legal()
+
+
+def later_record(before: SegmentRecord, after: SegmentRecord) -> Verdict:
+    """Whether `after` may come some steps behind `before`: compaction may have taken those between them."""
+    if changed := _changed_content(before, after):
+        return changed
+    if after.generation > before.generation:
+        return Legal(opens_generation=True)
+    if after.generation == before.generation and _ORDER[before.state] <= _ORDER[after.state]:
+        return _changed_objects(before, after) or Legal()
+    return next_record(before, after)
 
 
 def tombstone(before: SegmentRecord) -> Verdict:
@@ -100,3 +108,20 @@ def tombstone(before: SegmentRecord) -> Verdict:
     if before.state is DELETED:
         return Legal()
     return Refused("tombstone", f"a tombstone for a segment in {before.state.value}")
+
+
+def _changed_content(before: SegmentRecord, after: SegmentRecord) -> Refused | None:
+    changed = [name for name in _UNCHANGEABLE if getattr(before, name) != getattr(after, name)]
+    if not changed:
+        return None
+    return Refused("content_changed", f"{', '.join(changed)} differ from what the id named before")
+
+
+def _changed_objects(before: SegmentRecord, after: SegmentRecord) -> Refused | None:
+    if before.state is STARTED or before.objects == after.objects:
+        return None
+    return Refused("objects_changed", f"{_said(before, after)} the same, with other objects")
+
+
+def _said(before: SegmentRecord, after: SegmentRecord) -> str:
+    return f"{before.state.value} of generation {before.generation}, then {after.state.value} of"

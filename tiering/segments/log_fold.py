@@ -2,7 +2,8 @@
 
     claim_epoch below the standing claim     fenced_log
     based on another record than the last    lost_race: its writer had not seen the last one, and tries again
-    tombstone                                followed once the topic is deleted and no segment of it is left
+    tombstone                                followed once the topic is deleted and no segment of it is left,
+                                             or where compaction may have taken the record that said so
     unreadable                               what was followed stays, and nothing may be trimmed or deleted
 
 A record that is followed teaches its claims: its own, and the earlier ones that it repeats.
@@ -88,7 +89,8 @@ def _tombstone(state: TableState, log: LogState, offset: int, key: bytes) -> lis
     record = state.log_record(log)
     if record is None:
         return []
-    if record.topic_deleted_at_ms is not None and not log.rows:
+    ended = record.topic_deleted_at_ms is not None and not log.rows
+    if ended or state.may_lack_records_before(offset):
         log.value, log.record_offset = NOTHING, None
         return []
     log.shadowed = True

@@ -92,6 +92,17 @@ class RowStore:
         self.index: dict[bytes, int] = {}
         self.epochs: dict[int, bytes] = {}
 
+    @classmethod
+    def restored(cls, rows: Rows, keys: list[bytes | None], epochs: dict[int, bytes]) -> RowStore:
+        """A store with these rows; one without a key is free."""
+        assert rows.flags.owndata, "it grows in place"
+        store = cls(0)
+        store._rows, store._used = rows, len(rows)
+        store.keys, store.epochs = keys, epochs
+        store.index = {key: row for row, key in enumerate(keys) if key is not None}
+        store._free = [row for row, key in enumerate(keys) if key is None]
+        return store
+
     def __len__(self) -> int:
         return len(self.index)
 

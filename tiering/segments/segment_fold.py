@@ -7,7 +7,9 @@
     unreadable     the row stays as it was, and does not count as coverage any more
 
 A first record is legal in any state where compaction may have hidden those before it; from `complete_from` on
-the table has seen everything, and a life must begin at its beginning.
+the table has seen everything, and a life must begin at its beginning. In a table that goes on from a snapshot
+compaction may also have taken what came next, up to the end at which it went on: there a life may make
+several steps at once, and a tombstone is taken for any state. (What can be lost so is coverage.)
 
 Owns these rules. Invariant: the digest takes in every record, whatever becomes of it here.
 """
@@ -117,9 +119,11 @@ def _verdict(state: TableState, row: int | None, offset: int, record: SegmentRec
     if row is None or standing is Standing.UNREADABLE:
         seen_all = row is None and offset >= state.complete_from
         return lifecycle.first_record(record) if seen_all else lifecycle.Legal()
+    hidden = state.may_lack_records_before(offset)
     if standing is Standing.REFUSED and record.state in _COPIES:
-        return lifecycle.first_record(record)
-    return lifecycle.next_record(state.record(row), record)
+        return lifecycle.Legal() if hidden else lifecycle.first_record(record)
+    before = state.record(row)
+    return lifecycle.later_record(before, record) if hidden else lifecycle.next_record(before, record)
 
 
 def _set_aside(
@@ -151,7 +155,8 @@ def _tombstone(state: TableState, row: int, offset: int, key: bytes) -> list[Fin
         state.forget(row)
         return []
     verdict = lifecycle.tombstone(state.record(row))
-    if isinstance(verdict, lifecycle.Legal) and not columns["flags"] & Flag.UNREADABLE:
+    legal = isinstance(verdict, lifecycle.Legal) and not columns["flags"] & Flag.UNREADABLE
+    if legal or state.may_lack_records_before(offset):
         state.forget(row)
         return []
     state.set_digest(row, None)

@@ -44,10 +44,15 @@ class TableState:
         self.partition = partition
         self.complete_from = complete_from
         self.position = 0  # the offset that comes next
+        self.resumed_at = complete_from  # the position of the snapshot that it went on from, if it did
         self.store = RowStore()
         self.values = StoredValues()
         self.logs: list[LogState] = []
         self.log_numbers: dict[bytes, int] = {}  # by the log's key
+
+    def may_lack_records_before(self, offset: int) -> bool:
+        """Whether compaction may have taken what followed on the snapshot that this table went on from."""
+        return self.resumed_at <= offset < self.complete_from
 
     def log_id(self, log: LogState) -> LogId:
         return LogId(self.topic.cluster_id, log.name.topic_id, log.name.partition)

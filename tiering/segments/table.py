@@ -58,9 +58,10 @@ class PartitionTable:
         self._views: OrderedDict[int, tuple[int, LogView]] = OrderedDict()
 
     @classmethod
-    def resumed(cls, state: TableState) -> PartitionTable:
-        """A table that goes on from a snapshot's state."""
-        table = cls(state.topic, state.partition, complete_from=state.complete_from)
+    def resumed(cls, state: TableState, *, complete_from: int) -> PartitionTable:
+        """A table that goes on from a snapshot's state; the partition ends at `complete_from` now."""
+        table = cls(state.topic, state.partition, complete_from=complete_from)
+        state.resumed_at, state.complete_from = state.position, complete_from
         table._state = state
         return table
 

@@ -41,11 +41,13 @@ class Place(NamedTuple):
 class StoredValues:
     """Values in the order in which they came."""
 
-    def __init__(self, packed: Iterable[tuple[bytes, int]] = (), tail: bytes = b"") -> None:
+    def __init__(
+        self, packed: Iterable[tuple[bytes, int]] = (), tail: bytes = b"", dropped_bytes: int = 0
+    ) -> None:
         self._packed = list(packed)  # compressed bytes, and how many they were
         self._tail = bytearray(tail)
         self._unpacked: OrderedDict[int, bytes] = OrderedDict()
-        self._dropped_bytes = 0
+        self._dropped_bytes = dropped_bytes
 
     @property
     def packed(self) -> Sequence[tuple[bytes, int]]:
@@ -54,6 +56,10 @@ class StoredValues:
     @property
     def tail(self) -> bytes:
         return bytes(self._tail)
+
+    @property
+    def dropped_bytes(self) -> int:
+        return self._dropped_bytes
 
     @property
     def size_bytes(self) -> int:

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from tests.tiering.segments.strategies import objects_of, segment
-from tiering.segments.lifecycle import Legal, Refused, first_record, next_record, tombstone
+from tiering.segments.lifecycle import Legal, Refused, first_record, later_record, next_record, tombstone
 from tiering.segments.records import EpochStart, SegmentRecord, SegmentState
 
 STARTED, FINISHED, DELETING, DELETED = SegmentState
@@ -117,3 +117,25 @@ def test_a_life_begins_with_a_start_or_a_restore() -> None:
 def test_only_what_is_deleted_is_forgotten(state: SegmentState) -> None:
     """A tombstone for anything else is refused."""
     assert isinstance(tombstone(_in(state)), Legal) == (state is DELETED)
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(SegmentState, SegmentState)))
+def test_steps_that_compaction_may_have_hidden(before: SegmentState, after: SegmentState) -> None:
+    """Onwards by any number of steps, never back; into any state of a later generation, of no earlier one."""
+    order = list(SegmentState)
+
+    assert isinstance(later_record(_in(before), _in(after)), Legal) == (
+        order.index(before) <= order.index(after)
+    )
+    assert later_record(_in(before), _in(after, 3)) == Legal(opens_generation=True)
+    assert isinstance(later_record(_in(before, 3), _in(after)), Refused)
+
+
+def test_no_number_of_steps_changes_a_content_or_a_generations_objects() -> None:
+    """What is hidden between two records cannot have changed what an id names."""
+    before = _in(FINISHED)
+    others = objects_of(before.key_stem, before.size_bytes, version="v2")
+
+    assert isinstance(later_record(before, replace(_in(DELETED), record_count=99)), Refused)
+    assert isinstance(later_record(before, replace(_in(DELETED), objects=others)), Refused)
+    assert isinstance(later_record(before, replace(_in(DELETED, 1), objects=others)), Legal)
