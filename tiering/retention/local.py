@@ -174,7 +174,8 @@ def files_are_read(facts: TrimFacts) -> Keep | None:
 
 def claim_is_ours(facts: TrimFacts) -> Keep | None:
     claim, lead = facts.tier.claim, facts.lead
-    if isinstance(lead, Eligible) and claim is not None and claim.epoch == lead.leader_epoch:
+    assert isinstance(lead, Eligible), "a guard comes first"
+    if claim is not None and claim.epoch == lead.leader_epoch:
         return None
     epoch = claim.epoch if claim is not None else None
     return Keep(reason=Reason.NOT_LEADING, detail=f"the highest claim is of epoch {epoch}")

@@ -178,11 +178,11 @@ class Model(World):
         check(self.policy.blast_per_advance.allows(len(sizes), sum(sizes)), "more freed than the blast limit")
         for offset in range(old, new):
             check(self._has_expired(offset, after), f"offset {offset} has not expired")
-        beyond = any(c.base_offset <= new < end for c, end in self._of_lineage())
+        beyond = any(c.base_offset <= new < end for c, end in self.of_lineage())
         check(beyond or found.offset == new, "a start that nobody can read")
 
     def _has_expired(self, offset: int, record: LogRecord) -> bool:
-        holding = [(copy, end) for copy, end in self._of_lineage() if copy.base_offset <= offset < end]
+        holding = [(copy, end) for copy, end in self.of_lineage() if copy.base_offset <= offset < end]
         if not holding:
             return any(each.start_offset <= offset < each.end_offset for each in record.gaps)
         limit_ms, limit_bytes = self.policy.total_ms, self.policy.total_bytes
@@ -194,14 +194,14 @@ class Model(World):
                 return True
         return False
 
-    def _of_lineage(self) -> list[tuple[SegmentRecord, int]]:
+    def of_lineage(self) -> list[tuple[SegmentRecord, int]]:
         """Finished copies, each with where it ends to be the log's."""
         states = self._truth().states
         finished = [each for key, each in self.records.items() if states.get(key) is FINISHED]
         return [(each, _end_on_lineage(each)) for each in finished if each.leader_epochs[0].epoch == 0]
 
     def _bytes_from(self, offset: int) -> int:
-        held = {o for copy, end in self._of_lineage() for o in range(copy.base_offset, end)}
+        held = {o for copy, end in self.of_lineage() for o in range(copy.base_offset, end)}
         held |= {o for extent in self.local for o in range(extent.base_offset, extent.end_offset)}
         return sum(OFFSET_BYTES[o] for o in held if o >= offset)
 
