@@ -31,6 +31,7 @@ VERBS: Mapping[str, str] = {
     "policy": "seawall.cli.policy",
     "agent": "seawall.cli.agent",
     "read": "seawall.cli.read",
+    "tier": "seawall.cli.tier",
 }
 
 
