@@ -84,19 +84,27 @@ class TieredReader:
         _check_range(log, start, end)
         return self._records(log, log.coverage.pieces(start, end), isolation)
 
-    def offset_at(self, log: TieredLog, timestamp_ms: int) -> int | None:
-        """The first offset in the tier whose record is of this time or later; None if there is none.
+    def offset_at(
+        self, log: TieredLog, timestamp_ms: int, *, start: int = 0, with_control: bool = True
+    ) -> int | None:
+        """The first offset in the tier, from `start` on, whose record is of this time or later; None if none.
 
-        What Kafka's own search by time finds: where timestamps do not rise, later ones may be earlier.
+        By default what Kafka's own search by time finds, which counts control records: those carry the time
+        at which a transaction ended, whatever times its records have. Where timestamps do not rise, records
+        behind the one found may be earlier.
         """
         for piece in log.coverage.from_time(timestamp_ms):
-            start = first_late_offset(self._chunks, log, piece, timestamp_ms)
-            if start >= piece.end:
+            if piece.end <= start:
                 continue
-            rest = Piece(start=start, end=piece.end, segment_id=piece.segment_id)
+            first = max(start, first_late_offset(self._chunks, log, piece, timestamp_ms))
+            if first >= piece.end:
+                continue
+            rest = Piece(start=first, end=piece.end, segment_id=piece.segment_id)
             with closing(self._walk(log, iter([rest]), with_aborted=False)) as items:
                 for item in items:
-                    found = None if isinstance(item, Gap) else _first_late(item, timestamp_ms)
+                    if isinstance(item, Gap) or (item[1].header.is_control and not with_control):
+                        continue
+                    found = _first_late(item, timestamp_ms)
                     if found is not None:
                         return found
         return None

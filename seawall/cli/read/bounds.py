@@ -25,7 +25,7 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first record of this time or later, as Kafka's own search by time has it."""
+    """The first record of this time or later, control records not counted."""
 
     timestamp_ms: int
 

@@ -122,8 +122,9 @@ def read(
     Each offset comes once, and every byte is held against its checksum.
 
     OFFSET is a number. TIME is ISO 8601 (2026-11-18T09:30:00Z; UTC if it says no zone) or milliseconds since
-    1970 behind an @ (@1763458200000), and stands for the first record of that time or later, as in Kafka's
-    own search. The broker is asked only for the metadata topic: what is not in the tier yet is not read.
+    1970 behind an @ (@1763458200000). --from TIME begins at the first record of that time or later, --to TIME
+    ends before the next one that is. The broker is asked only for the metadata topic: what is not in the tier
+    yet is not read.
 
     Without --json, --parquet or --raw, prints one line a record, tabs between: partition, offset, time, key,
     value, headers. A null is \\N; control characters and bytes that are not UTF-8 are escaped.
@@ -250,14 +251,21 @@ def _opened(tier: source.Tier, target: Target, missing: Missing) -> Iterator[Tie
 def _range(reader: TieredReader, log: TieredLog, ask: Ask, missing: Missing) -> tuple[int, int]:
     """What of the tier is meant; what is asked for beyond it is told."""
     name = f"{ask.topic}-{log.log.partition}"
-    first = _offset(reader, log, ask.start, log.start)
-    last = _offset(reader, log, ask.end, log.end)
+    first = _offset(reader, log, ask.start, log.start, log.start)
+    # Of times out of order the one that ends a range is looked for behind its beginning.
+    last = _offset(reader, log, ask.end, log.end, log.end if first is None else first)
     for bound, offset in ((ask.start, first), (ask.end, last)):
         if offset is None and isinstance(bound, AtTime):
             missing.tell(
                 f"{name}: no record of {spoken(bound.timestamp_ms)} or later is in the tier, which ends at "
                 f"offset {log.end}: the broker may have more"
             )
+    if first is not None and first == last and isinstance(ask.start, AtTime) and isinstance(ask.end, AtTime):
+        typer.echo(
+            f"seawall: {name}: nothing lies between: the first record of {spoken(ask.start.timestamp_ms)} or "
+            f"later, at offset {first}, is of {spoken(ask.end.timestamp_ms)} or later, too",
+            err=True,
+        )
     first = log.end if first is None else first
     last = log.end if last is None else last
     below, beyond = min(last, log.start), max(first, log.end)
@@ -269,12 +277,14 @@ def _range(reader: TieredReader, log: TieredLog, ask: Ask, missing: Missing) -> 
     return first, max(first, min(last, log.end))
 
 
-def _offset(reader: TieredReader, log: TieredLog, bound: Bound | None, default: int) -> int | None:
+def _offset(
+    reader: TieredReader, log: TieredLog, bound: Bound | None, default: int, search_from: int
+) -> int | None:
     if bound is None:
         return default
     if isinstance(bound, AtOffset):
         return bound.offset
-    return reader.offset_at(log, bound.timestamp_ms)
+    return reader.offset_at(log, bound.timestamp_ms, start=search_from, with_control=False)
 
 
 def _bound(text: str | None, option: str) -> Bound | None:

@@ -126,6 +126,27 @@ def test_ranges_by_offset_and_by_time(
     assert _offsets(ran) == offsets
 
 
+def test_times_out_of_order_leave_a_range_as_it_is_meant(tier: Tier) -> None:
+    """A record of the far future at the beginning, and markers of another day, do not empty a later range."""
+    log = LogOfBatches()
+    log.append([_record(10**6)], producer_id=7)
+    log.finish(7, commit=True)
+    for n in range(5):
+        log.append([_record(-(10**6) + n)], producer_id=7)
+        log.finish(7, commit=True)  # whose marker is of about T0
+    tier.claim(log)
+    tier.copy(log, 0, len(log.batches))
+
+    start = f"@{T0_MS - 10**9 + 1000}"
+    ran = seawall_read("orders:3", "--json", "--from", 2, "--to", f"@{T0_MS - 10**9 + 3000}")
+    both = seawall_read("orders:3", "--json", "--from", start, "--to", f"@{T0_MS - 10**9 + 3000}")
+
+    assert (ran.status, _offsets(ran)) == (0, [2, 4, 6])
+    assert (both.status, _offsets(both)) == (0, [])
+    assert "nothing lies between: the first record of" in both.stderr
+    assert "at offset 0," in both.stderr  # the far one
+
+
 def test_parquet_is_typed_and_complete(log: LogOfBatches, tmp_path: Path) -> None:
     """pyarrow reads the columns back as they were meant; no other file is left beside."""
     path = tmp_path / "orders.parquet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +13,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from tests.cluster.cases_records import CODECS
 from tests.cluster.produce import Writer, create_topic, texts, transactional
+from tests.seawall.cli.calling import call
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
 from tiering.log.batch import Record
 from tiering.reader.disk_cache import DiskCache
@@ -115,12 +117,12 @@ def test_batches_are_the_bytes_on_the_brokers_disk(
 
 
 def test_a_range_inside_a_segment_is_found_by_kafkas_own_index(log: TieredLog, bucket: LocalBucket) -> None:
-    """Each offset near every index entry and seam reads back alone, from a part of the segment."""
+    """Offsets all over the log read back alone, each from a part of its segment."""
     with TieredReader(store_of(bucket), limits=LIMITS) as reader:
-        for offset in range(0, log.end, 7):
+        for offset in range(0, log.end, 83):
             (batch,) = reader.batches(log, offset, offset + 1)
             assert batch.header.base_offset <= offset < batch.header.next_offset
-    assert reader.counters.bytes_read < log.end / 7 * 3 * LIMITS.chunk_bytes
+    assert reader.counters.bytes_read < (log.end / 83 + 1) * 4 * LIMITS.chunk_bytes
 
 
 def test_a_time_is_found_where_kafka_finds_it(
@@ -135,3 +137,29 @@ def test_a_time_is_found_where_kafka_finds_it(
             if 0 <= answer.offset < log.end:
                 assert reader.offset_at(log, timestamp_ms) == answer.offset
     consumer.close()
+
+
+def test_the_verb_reads_by_the_settings_alone(
+    log: TieredLog, tiered: Tiered, broker: LocalCluster, bucket: LocalBucket, tmp_path: Path
+) -> None:
+    """`seawall read` finds topic, table and bucket by itself, and its raw file is sound to `log verify`."""
+    at = bucket.address
+    environ = {
+        "SEAWALL_KAFKA__BOOTSTRAP": broker.bootstrap,
+        "SEAWALL_S3__BUCKET": at.bucket,
+        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
+        "SEAWALL_S3__REGION": at.region,
+        "AWS_ACCESS_KEY_ID": at.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
+    }
+    raw = tmp_path / f"{0:020d}.log"
+
+    ran = call("read", f"{TOPIC}:0", "--json", "--from", "100", "--to", "900", environ=environ)
+    copied = call("read", f"{TOPIC}:0", "--raw", str(raw), environ=environ)
+
+    shown = [row.offset for row in consumed(broker, Isolation.READ_COMMITTED, 900) if row.offset >= 100]
+    assert (ran.status, ran.stderr) == (0, "")
+    assert [json.loads(line)["offset"] for line in ran.stdout.splitlines()] == shown
+    assert (copied.status, copied.stderr) == (0, "")
+    assert call("log", "verify", str(raw)).status == 0
+    assert raw.stat().st_size == sum(record.size_bytes for record in tiered.segments)

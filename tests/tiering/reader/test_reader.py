@@ -92,7 +92,7 @@ LIMITS = st.builds(
     ahead_chunks=st.integers(0, 4),
     fetchers=st.integers(1, 3),
 )
-model = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+model = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @model
@@ -130,21 +130,23 @@ def test_batches_are_the_brokers_bytes(
 
 
 @model
-@given(tiers(), st.integers(T0_MS - 60, T0_MS + 120))
-def test_a_time_is_found_as_kafka_finds_it(made: tuple[LogOfBatches, Tier], timestamp_ms: int) -> None:
-    """The first offset at that time or later, control records counted, however times are out of order."""
+@given(tiers(), st.integers(T0_MS - 60, T0_MS + 120), st.integers(0, 30), st.booleans())
+def test_a_time_is_found_as_kafka_finds_it(
+    made: tuple[LogOfBatches, Tier], timestamp_ms: int, start: int, with_control: bool
+) -> None:
+    """The first offset at that time or later, control records counted or not, however times are ordered."""
     log, tier = made
     late = [
         record.offset
         for batch in log.batches
-        for record in (
-            batch.records or [PlainRecord(offset=batch.start, timestamp_ms=batch.max_timestamp_ms)]
-        )
-        if record.timestamp_ms >= timestamp_ms
+        for record in (batch.records or ([marker_of(batch)] if with_control else []))
+        if record.timestamp_ms >= timestamp_ms and record.offset >= start
     ]
 
     with TieredReader(tier.objects, limits=SMALL) as reader:
-        assert reader.offset_at(tier.log, timestamp_ms) == (late[0] if late else None)
+        found = reader.offset_at(tier.log, timestamp_ms, start=start, with_control=with_control)
+
+    assert found == (late[0] if late else None)
 
 
 def test_an_abort_is_known_on_both_sides_of_a_seam() -> None:
