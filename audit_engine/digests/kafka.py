@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
@@ -123,17 +123,8 @@ class AuditFollower:
         """Where to read each partition from: where we were, or the first event of the window."""
         for partition in partitions:
             if partition not in self._positions:
-                asked = [ClientPartition(self._topic, partition, self._since_ms)]
-                [found] = consumer.offsets_for_times(asked, ANSWER_S)
-                if found.error is not None:
-                    raise KafkaException(found.error)
-                if found.offset >= 0:
-                    self._positions[partition] = found.offset
-                else:  # nothing that young: from the end on
-                    bounds = consumer.get_watermark_offsets(asked[0], timeout=ANSWER_S, cached=False)
-                    if bounds is None:
-                        raise AuditTopicSilent(topic=self._topic, what="read", why="no leader answered")
-                    self._positions[partition] = bounds[1]
+                asked = ClientPartition(self._topic, partition, self._since_ms)
+                self._positions[partition] = first_offset(consumer, asked)
             yield partition, self._positions[partition]
 
     def _take(self, message: Message) -> None:
@@ -179,3 +170,27 @@ class AuditFollower:
 
     def _on_error(self, error: KafkaError) -> None:
         self.trouble = error.str()
+
+
+class Offsets(Protocol):
+    """What `first_offset` asks of a consumer."""
+
+    def get_watermark_offsets(
+        self, partition: ClientPartition, timeout: float, cached: bool
+    ) -> tuple[int, int] | None: ...
+
+    def offsets_for_times(
+        self, partitions: list[ClientPartition], timeout: float
+    ) -> list[ClientPartition]: ...
+
+
+def first_offset(consumer: Offsets, asked: ClientPartition) -> int:
+    """The first record from the time in `asked` on; where there is none yet, the one that comes next."""
+    # The end is asked for first: what is appended between the two questions is read, not passed.
+    bounds = consumer.get_watermark_offsets(asked, timeout=ANSWER_S, cached=False)
+    if bounds is None:
+        raise AuditTopicSilent(topic=asked.topic, what="read", why="no leader answered")
+    [found] = consumer.offsets_for_times([asked], timeout=ANSWER_S)
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return found.offset if found.offset >= 0 else bounds[1]

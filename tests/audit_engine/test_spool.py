@@ -29,7 +29,7 @@ from tests.audit_engine.events import CLUSTER_ID, OTHER_LOG, certificate, stalle
 
 NAME = EmitterName(CLUSTER_ID, 1, "agent")
 START_MS = 1_700_000_000_000
-KILLS = 8
+KILLS = 6
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from tiering.cluster.settings import Setting, Source, topic_settings
 from tiering.log.wire import Uuid
 
 NAME = EmitterName(CLUSTER_ID, 1, "agent")
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 DEFAULTS = {
     "remote.storage.enable": "false",
     "local.retention.ms": "-2",
