@@ -18,12 +18,12 @@ from rules.events import LogEvent
 from rules.identity import LogId
 from rules.policy.quantities import read_time
 from seawall.cli.console import print_table
-from seawall.cli.exit_codes import CLEAN, FINDINGS, PARTIAL
+from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region, load_settings
 from seawall.cli.tier.options import TopicName, size
 from seawall.settings import Settings
 from tiering.orphans.clean import Outcome, Ports, clean
-from tiering.orphans.judge import Judged, Verdict, judge_log
+from tiering.orphans.judge import Judged, Reason, Verdict, judge_log
 from tiering.orphans.listing import Attempt, Foreign, attempts
 
 if TYPE_CHECKING:
@@ -84,14 +84,15 @@ def orphans(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """Account for what lies in the bucket, and remove what is provably dead.
+    """Account for leftovers in the bucket, and remove dead ones.
 
     Each attempt to copy a segment is referenced (a committed copy), in flight, an orphan with the proof that
     it counts for nothing, unconfirmed (whole, and the topic knows nothing of it), or kept, since its log is
     held or not fully known. Keys that are not Seawall's are never touched. Without --delete --confirm nothing
     is changed; with them only orphans go: records first, then delete markers, which a version outlives.
 
-    Exits with 0 if nothing is left over, 1 if orphans or unconfirmed copies are, 3 if some were not removed.
+    Exits with 0 if nothing is left over, 1 if orphans or unconfirmed copies are, 3 if some were not removed,
+    4 if of some it cannot be told.
     """
     settings = load_settings(
         context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
@@ -163,7 +164,10 @@ def _exit_code(seen: Seen, outcomes: Sequence[Outcome] | None) -> int:
     if outcomes is not None and any(each.kept is not None for each in outcomes):
         return PARTIAL
     left = {Verdict.UNCONFIRMED} if outcomes is not None else {Verdict.ORPHAN, Verdict.UNCONFIRMED}
-    return FINDINGS if any(each.verdict in left for each in seen.judged) else CLEAN
+    if any(each.verdict in left for each in seen.judged):
+        return FINDINGS
+    untold = any(each.verdict is Verdict.KEPT and each.reason is not Reason.HELD for each in seen.judged)
+    return INDETERMINATE if untold else CLEAN
 
 
 def _print(seen: Seen) -> None:
