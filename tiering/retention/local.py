@@ -12,14 +12,17 @@ one beside the leader, and only where each of these is so; the first that is not
     nobody objects          no hold on any of the log, no restore that asked for time
     all agents agree        the digest of every replica's agent is there, at our offset, and is ours
     it is in the tier       from the log's start on, finished copies of the lineage without a break; recorded
-                            gaps do not count: the bytes may be on this disk after all
+                            gaps do not count: the bytes may be on this disk after all. What lies below the
+                            recorded start was there, and has expired even from there: that needs no copy,
+                            else an expiry that comes first would keep the brokers' disks full for ever
     it has expired          every record of it by time, or by the bytes that are local behind it
     its epochs are saved    trimming cuts the broker's history of epochs; the log's record has it
 
 Owns the order of these rules and the offset. Refuses to look at a clock, a disk or a network.
 
 Invariant: `up_to` is the end of a closed segment of the leader, at or below the frontier and what is
-committed; and [old_start, up_to) is wholly in the copies that the certificate names.
+committed; and each offset of [old_start, up_to) is in a copy that the certificate names, or was in the tier
+and lies below the start that the log's record has.
 """
 
 from __future__ import annotations
@@ -249,10 +252,12 @@ def _furthest(facts: TrimFacts) -> Trim | Keep:
     assert facts.log_start is not None
     assert facts.digest is not None
     start, frontier = facts.log_start, facts.tier.frontier or 0
-    chain = _chain(facts.tier.finished(), start)
-    if not chain:
+    needed_from = _needed_from(facts, start)
+    chain = _chain(facts.tier.finished(), needed_from)
+    if not chain and needed_from == start:
         return Keep(reason=Reason.NOT_IN_TIER, detail=f"offset {start} is in no finished copy")
-    up_to, why = _expired_up_to(facts, chain, start, _bound(facts, chain))
+    bound = _bound(facts, chain, needed_from)
+    up_to, why = _expired_up_to(facts, start, bound, max(needed_from, _old_up_to(facts, chain)))
     if up_to is None:
         return why
     if unsaved := _unsaved_epoch(facts, up_to):
@@ -272,11 +277,27 @@ def _furthest(facts: TrimFacts) -> Trim | Keep:
     )
 
 
-def _bound(facts: TrimFacts, chain: Sequence[TierCopy]) -> int:
+def _needed_from(facts: TrimFacts, start: int) -> int:
+    """Where the copies must begin: the recorded start, if all from the log's start to there was in the tier.
+
+    What was never tiered is below `first_tiered_offset`, or in a gap: it did not expire there.
+    """
+    record = facts.tier.record
+    assert record is not None, "a table without a record is doubted"
+    was_never_there = start < record.first_tiered_offset or any(
+        gap.start_offset < record.log_start and start < gap.end_offset for gap in record.gaps
+    )
+    return start if was_never_there else max(start, record.log_start)
+
+
+def _bound(facts: TrimFacts, chain: Sequence[TierCopy], needed_from: int) -> int:
     """The least of what is covered without a break, the frontier, and what is committed."""
     assert isinstance(facts.lead, Eligible)
-    covered = max(copy.covered_end for copy in chain)
-    return min(covered, facts.tier.frontier or 0, facts.lead.bound)
+    return min(_covered_end(chain, needed_from), facts.tier.frontier or 0, facts.lead.bound)
+
+
+def _covered_end(chain: Sequence[TierCopy], start: int) -> int:
+    return max((copy.covered_end for copy in chain), default=start)
 
 
 def _chain(finished: Iterator[TierCopy], start: int) -> list[TierCopy]:
@@ -294,16 +315,13 @@ def _chain(finished: Iterator[TierCopy], start: int) -> list[TierCopy]:
     return chain
 
 
-def _expired_up_to(
-    facts: TrimFacts, chain: Sequence[TierCopy], start: int, bound: int
-) -> tuple[int | None, Keep]:
+def _expired_up_to(facts: TrimFacts, start: int, bound: int, old_up_to: int) -> tuple[int | None, Keep]:
     """How far the local head has expired, in whole segments; and why not further.
 
     By time a segment has expired when every copy that reaches into what lies before its end has: one copy
     without a timestamp, or with one that is young, keeps all behind it.
     """
     up_to: int | None = None
-    old_up_to = _old_up_to(facts, chain)
     left_bytes = sum(segment.size_bytes for segment in facts.segments) + facts.active_bytes
     for segment in facts.segments:
         left_bytes -= segment.size_bytes
@@ -331,7 +349,7 @@ def _old_up_to(facts: TrimFacts, chain: Sequence[TierCopy]) -> int:
         newest_ms = copy.max_timestamp_ms
         if newest_ms == NO_TIMESTAMP_MS or facts.now_ms - newest_ms <= limit_ms:
             return copy.base_offset
-    return max(copy.covered_end for copy in chain)
+    return _covered_end(chain, 0)
 
 
 def _is_much(facts: TrimFacts, left_bytes: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -313,6 +314,41 @@ def test_never_past_the_frontier(world: TrimWorld) -> None:
     assert up_to(made) == 100
     made.segments = made.segments[1:]
     made.disk_start = 100
+    assert why(made) is Reason.NOT_IN_TIER
+
+
+def test_what_expired_in_the_tier_first_may_go_from_disk(world: TrimWorld) -> None:
+    """Expiry that came before a trim does not keep the disks full for ever; what is above the recorded start
+    still needs its copies, and those are what the certificate names."""
+    made = TrimWorld()
+    made.segments = world.segments
+    made.tier.claim()
+    made.copy(100, 200)
+    made.copy(200, 300, age_ms=0)
+    made.tier.change(log_start=100, first_tiered_offset=0)
+
+    found = decided(made)
+
+    assert isinstance(found, Trim), found
+    assert (found.old_start, found.up_to) == (0, 200)
+    assert [copy.base_offset for copy in found.certificate.copies] == [100]
+
+
+@pytest.mark.parametrize("never_there", [{"first_tiered_offset": 50}, {"gap": (40, 60)}])
+def test_what_was_never_in_the_tier_has_not_expired_there(
+    world: TrimWorld, never_there: dict[str, Any]
+) -> None:
+    """Below the recorded start, and never copied, or in a gap on record: it stays on disk."""
+    made = TrimWorld()
+    made.segments = world.segments
+    made.tier.claim()
+    made.copy(100, 200)
+    if "gap" in never_there:
+        made.tier.gaps(never_there["gap"])
+        made.tier.change(log_start=100, first_tiered_offset=0)
+    else:
+        made.tier.change(log_start=100, **never_there)
+
     assert why(made) is Reason.NOT_IN_TIER
 
 

@@ -233,9 +233,9 @@ UNGUARDED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     **{guard.__name__: _without(guard) for guard in local.GUARDS},
     "without a break": lambda patch: (
         patch.setattr(local, "_chain", _all_finished),
-        patch.setattr(local, "_bound", lambda facts, chain: LOG_END),
+        patch.setattr(local, "_bound", lambda facts, chain, needed: LOG_END),
     )[-1],
-    "below every bound": lambda patch: patch.setattr(local, "_bound", lambda facts, chain: LOG_END),
+    "below every bound": lambda patch: patch.setattr(local, "_bound", lambda facts, chain, needed: LOG_END),
     "old": lambda patch: patch.setattr(local, "_old_up_to", lambda facts, chain: LOG_END),
     "much": lambda patch: patch.setattr(local, "_is_much", lambda facts, left: True),
     "epochs saved": lambda patch: patch.setattr(local, "_unsaved_epoch", _nothing),
