@@ -120,6 +120,24 @@ def test_events_wait_while_kafka_is_away_and_go_in_order_when_it_is_back(
     assert publisher.status().trouble is None
 
 
+def test_what_a_broker_refuses_is_waited_for_and_not_passed(broker: LocalCluster, spool: Spool) -> None:
+    """An event that the topic will not take holds those behind it, until somebody puts the topic right."""
+    topic = _topic(broker, "refused")
+    kafka.set_config(broker.bootstrap, topic, {"max.message.bytes": "2000"})
+    with Publisher(spool, {**_config(broker), "compression.type": "none"}, topic=topic) as publisher:
+        spool.emit(stalled(0))
+        spool.emit(stalled(1, reason="x" * 5_000))
+        spool.emit(stalled(2))
+        assert becomes_true(lambda: publisher.status().failures >= 2, deadline_s=DEADLINE_S)
+        trouble, waiting = publisher.status().trouble, spool.counters().pending
+        kafka.set_config(broker.bootstrap, topic, {"max.message.bytes": "100000"})
+        assert becomes_true(lambda: spool.counters().pending == 0, deadline_s=DEADLINE_S)
+
+    assert trouble is not None
+    assert waiting >= 2
+    assert _without_repetitions(_read(broker, topic)) == [0, 1, 2]
+
+
 def test_a_restart_publishes_again_what_was_not_marked(broker: LocalCluster, tmp_path: Path) -> None:
     """Delivered twice is the same event under the same number; the new incarnation comes behind."""
     topic = _topic(broker, "restart")
