@@ -42,7 +42,7 @@ from seawall.agent.lock import locked
 from seawall.agent.loops import Loop, LoopContext, turn
 from seawall.agent.metrics import AgentMetrics, Tally
 from seawall.agent.policy import PolicyWatch
-from seawall.agent.removing import Removing
+from seawall.agent.removing import Removing, Told
 from seawall.agent.sink import LoggedSink
 from seawall.agent.snapshots import FOLDER, Snapshots
 from seawall.settings import Settings
@@ -68,8 +68,6 @@ from tiering.uploader.status import LogStatus, ServiceLimits
 STOP_GRACE_S = 20.0
 LOOK_S = 1.0  # so soon a stop is heard
 CATCH_UP_STEP_S = 0.5
-REMOVE_EVERY_S = 30.0
-SNAPSHOT_EVERY_S = 120.0
 
 
 class Stopped(StatedError):
@@ -180,13 +178,14 @@ class _Agent:
             new_id=_new_id,
             sleep=self._sleep,
         )
+        agent, log = self.settings.agent, self.world.log
         snapshots = Snapshots(
             self.folder, config=self.config, topic=self.topic, metadata=self.metadata, now_ms=_now_ms
         )
         for name, act, every_s in (
-            ("expiry", removing.remote().run_once, REMOVE_EVERY_S),
-            ("trim", removing.local().run_once, REMOVE_EVERY_S),
-            ("snapshot", snapshots.save, SNAPSHOT_EVERY_S),
+            ("expiry", Told("expiry", removing.remote().run_once, log).run_once, agent.remove_every_s),
+            ("trim", Told("trim", removing.local().run_once, log).run_once, agent.remove_every_s),
+            ("snapshot", snapshots.save, agent.snapshot_every_s),
         ):
             self.stack.enter_context(Loop(name, act, self.context, every_s=every_s))
 

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rules.events import EventSink
 from rules.identity import LogId
@@ -31,6 +32,22 @@ from tiering.uploader.metadata import Metadata
 from tiering.uploader.one_log import Cluster
 
 REMOVALS_PER_S = 50.0  # requests; a delete marker each
+
+
+class Standing(Protocol):
+    """Where a log stands with one of the two."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def detail(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +122,27 @@ class Removing:
 
     def _policy_of(self, topic: str) -> TopicPolicy:
         return self.policy.of(topic) or EMPTY.effective(topic)
+
+
+class Told:
+    """Runs one of the two, and says in the agent's log where each log stands, when that changes."""
+
+    def __init__(self, name: str, run_once: Callable[[], Mapping[LogId, Standing]], log: Any) -> None:
+        self._name = name
+        self._run_once = run_once
+        self._log = log
+        self._said: dict[LogId, tuple[str, str]] = {}
+
+    def run_once(self) -> None:
+        """One run."""
+        for log, status in self._run_once().items():
+            stands = status.state, status.reason
+            if self._said.get(log) != stands:
+                self._said[log] = stands
+                self._log.info(
+                    self._name,
+                    log=f"{status.topic}-{log.partition} ({log.topic_id})",
+                    state=status.state,
+                    reason=status.reason,
+                    detail=status.detail,
+                )

@@ -182,6 +182,8 @@ class AgentSettings(_Table):
     hold_segments_max: Annotated[int, _whole(0, 1_000_000)] = 200
     hold_bytes_max: Size = 20 * 1024 * MIB
     rescan_s: Annotated[int, _whole(1, 3600)] = 5
+    remove_every_s: Annotated[int, _whole(1, 86_400)] = 30
+    snapshot_every_s: Annotated[int, _whole(1, 86_400)] = 120
     metadata_partitions: Annotated[int, _whole(1, 10_000)] = 16
     metadata_replicas: Annotated[int, _whole(1, 100)] | None = None
 
