@@ -80,7 +80,10 @@ class ReaderLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TieredLog:
-    """One log as the table had it: what covers which offset, and the record of each segment."""
+    """One log as the table had it: what covers which offset, and the record of each segment.
+
+    `segment` is called by the thread that reads. Where another one fills the table it has to be safe for that.
+    """
 
     log: LogId
     coverage: Coverage

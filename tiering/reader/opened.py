@@ -62,9 +62,10 @@ class OpenedPiece:
     aborted: Aborted
 
 
-def open_piece(chunks: Chunks, log: TieredLog, piece: Piece, *, with_aborted: bool) -> OpenedPiece:
-    """Get it ready. Raises what `errors` has."""
-    record = _record(log, piece)
+def open_piece(
+    chunks: Chunks, log: TieredLog, piece: Piece, record: SegmentRecord, *, with_aborted: bool
+) -> OpenedPiece:
+    """Get it ready, given its `record_of`. Raises what `errors` has."""
     source = _source(log, record, record.objects.log, "log")
     begin, likely_end = 0, source.ref.size_bytes
     clipped = piece.start > record.base_offset or piece.end < record.data_end
@@ -82,12 +83,13 @@ def open_piece(chunks: Chunks, log: TieredLog, piece: Piece, *, with_aborted: bo
 
 def first_late_offset(chunks: Chunks, log: TieredLog, piece: Piece, timestamp_ms: int) -> int:
     """Below this offset no record of the piece's segment is of `timestamp_ms` or later: its time index."""
-    record = _record(log, piece)
+    record = record_of(log, piece)
     found = _of_aux(chunks, log, record, lambda aux: aux.early_until(timestamp_ms))
     return max(piece.start, found)
 
 
-def _record(log: TieredLog, piece: Piece) -> SegmentRecord:
+def record_of(log: TieredLog, piece: Piece) -> SegmentRecord:
+    """What the table has of the piece's segment now; SegmentGone unless it may be read."""
     record = log.segment(piece.segment_id)
     if record is None:
         raise SegmentGone(log=log.log, segment_id=piece.segment_id, why="the table has no record of it now")

@@ -36,7 +36,7 @@ from tiering.reader.interface import (
     StoredBatch,
     TieredLog,
 )
-from tiering.reader.opened import OpenedPiece, first_late_offset, open_piece
+from tiering.reader.opened import OpenedPiece, first_late_offset, open_piece, record_of
 from tiering.reader.walk import Walk, damage_of
 from tiering.segments.coverage import Answer, Piece
 from tiering.store.errors import StoreError
@@ -146,7 +146,13 @@ class TieredReader:
         chunks = self._chunks
 
         def open_soon(piece: Piece) -> Future[OpenedPiece]:
-            return self._pool.submit(open_piece, chunks, log, piece, with_aborted=with_aborted)
+            try:
+                record = record_of(log, piece)  # by the thread that reads: tables are not for several
+            except ReadBackError as gone:
+                failed: Future[OpenedPiece] = Future()
+                failed.set_exception(gone)
+                return failed
+            return self._pool.submit(open_piece, chunks, log, piece, record, with_aborted=with_aborted)
 
         def fetch(turn: Turn) -> bytes:
             return chunks.get(turn.source, turn.chunk)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import get_ident
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.encode.record_batch import CODECS, PlainRecord
+from tests.encode.record_batch import CODECS, PlainRecord, encode_batch
 from tests.tiering.reader.tier import T0_MS, Batch, LogOfBatches, Tier
 from tests.tiering.segments.strategies import LOG, gap
-from tiering.log.batch import Record
+from tiering.log.batch import Record, read_header
 from tiering.reader.errors import GapInRange, RangeNotInTier, SegmentGone
 from tiering.reader.interface import Gap, Isolation, ReaderLimits, tiered_log
+from tiering.reader.opened import Aborted
 from tiering.reader.reader import TieredReader
-from tiering.segments.records import SegmentState
+from tiering.segments.records import SegmentId, SegmentRecord, SegmentState
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 SMALL = ReaderLimits(chunk_bytes=150, ahead_chunks=3, fetchers=2)
@@ -277,3 +279,40 @@ def test_a_segment_that_went_meanwhile_is_told() -> None:
         list(reader.records(seen, 0, 10))
 
     assert caught.value.segment_id == identity
+
+
+def test_only_batches_of_the_transaction_itself_are_hidden() -> None:
+    """Not another producer's, not what the same one wrote before, after, or outside of transactions."""
+    aborted = Aborted({7: [(10, 20), (40, 50)]})
+
+    def hidden(offset: int, *, producer_id: int = 7, attributes: int = 0x10) -> bool:
+        record = PlainRecord(offset=offset, timestamp_ms=T0_MS)
+        return aborted.hides(
+            read_header(encode_batch([record], producer_id=producer_id, attributes=attributes))
+        )
+
+    assert [hidden(offset) for offset in (9, 10, 20, 21, 39, 40, 50, 51)] == [
+        False, True, True, False, False, True, True, False,
+    ]  # fmt: skip
+    assert not hidden(15, producer_id=8)
+    assert not hidden(15, attributes=0)
+
+
+def test_segments_are_looked_up_by_the_reading_thread_only() -> None:
+    """A table keeps what it unpacked, and is not for several threads at once."""
+    log, tier = LogOfBatches(), Tier()
+    for _ in range(10):
+        log.append(plain(1))
+    tier.claim(log)
+    for place in range(10):
+        tier.copy(log, place, place + 1)
+    view, callers = tier.log, set()
+
+    def looked_up(identity: SegmentId) -> SegmentRecord | None:
+        callers.add(get_ident())
+        return view.segment(identity)
+
+    with TieredReader(tier.objects) as reader:
+        assert len(list(reader.records(replace(view, segment=looked_up), 0, 10))) == 10
+
+    assert callers == {get_ident()}
