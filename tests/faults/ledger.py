@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from seawall.local.kafka import SILENT
 from seawall.local.waiting import becomes_true
 
-RECORDS_EACH = 8  # per partition and round
+RECORDS_EACH = 4  # per partition and round
 ROUND_S = 0.05
 GIVE_UP_S = 600.0
 VALUE_BYTES = 200

@@ -32,7 +32,9 @@ from tests.faults.ledger import Ledger
 from tests.faults.s3_trouble import S3Trouble
 
 DEADLINE_S = 90.0
-RECORDS_UNDER_FAULT = 1_500
+RECORDS_UNDER_FAULT = 500
+RECORDS_WHILE_AWAY = 200
+SHARES = (0.05, 0.15, 0.3)  # of all requests to S3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +48,10 @@ class Scene:
     chance: random.Random
     told: list[str] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
+
+    def account(self) -> str:
+        """All that was done, for whoever has to understand a failure."""
+        return "\n".join([*self.told, self.s3.summary()])
 
     def tell(self, what: str) -> None:
         passed_s = time.monotonic() - self.began_s
@@ -72,15 +78,18 @@ def strike(scene: Scene, host_round: Round) -> None:
 
 
 @contextmanager
-def s3_refuses(scene: Scene) -> Iterator[None]:
+def s3_away(scene: Scene) -> Iterator[None]:
+    """Refuses everybody for a while, and is flaky afterwards."""
     scene.tell("S3 refuses connections")
     with scene.s3.refusing():
+        scene.ledger.grows_by(RECORDS_WHILE_AWAY, deadline_s=DEADLINE_S)
+    with s3_flaky(scene):
         yield
 
 
 @contextmanager
-def s3_breaks(scene: Scene) -> Iterator[None]:
-    share = scene.chance.choice([0.05, 0.15, 0.4])
+def s3_flaky(scene: Scene) -> Iterator[None]:
+    share = scene.chance.choice(SHARES)
     scene.tell(f"S3 breaks {share:.0%} of all requests")
     with scene.s3.breaking(share):
         yield
@@ -147,7 +156,7 @@ def host_gone(scene: Scene) -> Iterator[None]:
     scene.agents[node_id].revive()
 
 
-S3_ROUNDS: tuple[Round, ...] = (s3_refuses, s3_breaks, s3_breaks)
+S3_ROUNDS: tuple[Round, ...] = (s3_away, s3_flaky, s3_flaky)
 HOST_ROUNDS: tuple[Round, ...] = (
     broker_killed,
     broker_frozen,

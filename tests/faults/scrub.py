@@ -70,7 +70,7 @@ class Damage(str, Enum):
     GAP = "gap"  # on record as lost, where nobody said that it may be
     UNCLAIMED = "unclaimed"  # segments of a log that no leader has claimed
     UNACCOUNTED = "unaccounted"  # an object, version or upload that no record stands behind
-    REMAINS = "remains"  # removed, by the record, and live
+    REMAINS = "remains"  # a copy that once counted was removed, by its record, and is live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,10 +336,20 @@ class _Scrub:
         if summary is None:
             if is_live or self._keys.parse(version.key) is None:
                 self._wrong(Damage.UNACCOUNTED, version.key, "no record stands behind it")
-        elif is_live and summary.state is SegmentState.DELETE_FINISHED:
+        elif is_live and self._was_removed(version.key, summary):
             self._wrong(Damage.REMAINS, version.key, "was removed, by its record")
         if is_live:
             self._found.leftovers.append(version.key)
+
+    def _was_removed(self, key: str, summary: SegmentSummary) -> bool:
+        """Not so an attempt that never came to its end: its author may have written on, deposed or cut off,
+        while the next leader removed it. What it left is a leftover like any other, for `tier orphans`."""
+        if summary.state is not SegmentState.DELETE_FINISHED:
+            return False
+        parsed = self._keys.parse(key)
+        table = self._table.of(parsed[0].log) if parsed is not None else None
+        record = table.segment(parsed[0].log, summary.segment_id) if parsed and table is not None else None
+        return record is None or record.objects.log is not None
 
     def _upload(self, upload: PendingUpload) -> None:
         self._found.leftovers.append(upload.key)

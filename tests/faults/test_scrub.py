@@ -301,6 +301,19 @@ def test_each_kind_of_damage_is_found(
     assert not found.is_clean
 
 
+def test_what_a_removed_attempt_wrote_late_is_a_leftover(good: HandMade) -> None:
+    """A deposed leader's agent that had not heard: its object comes after the attempt was removed."""
+    record = replace(segment(20, 36, 40), objects=SegmentObjects())
+    for state in (SegmentState.COPY_STARTED, SegmentState.DELETE_STARTED, SegmentState.DELETE_FINISHED):
+        good.topic.append(replace(record, state=state))
+    good.put(f"{record.key_stem}.log", b"late")
+
+    found = good.scrubbed()
+
+    assert found.is_clean, str(found)
+    assert f"{record.key_stem}.log" in found.leftovers
+
+
 def test_a_gap_is_no_damage_where_it_may_be(good: HandMade) -> None:
     """A test that has bytes destroyed on all replicas says so."""
     gap_on_record(good)

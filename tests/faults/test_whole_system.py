@@ -22,11 +22,12 @@ from seawall.local.bucket import LocalBucket
 from seawall.local.errors import ConditionNotMet
 from seawall.local.waiting import wait_until
 from tests.cluster import produce
-from tests.faults.agents import Agent, agents_beside
+from tests.faults.agents import agents_beside
 from tests.faults.ledger import Ledger, Place, read_from_broker
 from tests.faults.rounds import HOST_ROUNDS, Scene, strike, wait_until_in_sync
 from tests.faults.s3_trouble import S3Trouble
 from tests.faults.scrub import scrub, tiered_records, tiered_to
+from tests.seawall.cli.calling import call
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter
 from tiering.segments.kafka import check_topic, replay
@@ -72,6 +73,24 @@ def direct_store(bucket: LocalBucket) -> S3Store:
         bucket=bucket.name, endpoint_url=at.endpoint_url, region=at.region, addressing_style="path"
     )
     return S3Store(settings, session)
+
+
+def clean_leftovers(cluster: LocalCluster, bucket: LocalBucket, prefix: str, topic: str) -> str:
+    """Have `seawall tier orphans` remove what the killed have left; nobody is at work any more."""
+    at = bucket.address
+    arguments = ["--bootstrap", cluster.bootstrap, "--bucket", bucket.name, "--prefix", prefix]
+    arguments += ["--endpoint-url", at.endpoint_url, "--region", at.region]
+    credentials = {
+        "AWS_ACCESS_KEY_ID": at.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
+    }
+    called = call(
+        *("tier", "orphans", topic, "--delete", "--confirm", "--grace", "0s", *arguments),
+        environ=credentials,
+    )
+    said = f"{called.stdout}{called.stderr}"
+    assert called.status == 0, said
+    return said
 
 
 def replayed(cluster: LocalCluster) -> ReferenceTable:
@@ -121,16 +140,21 @@ def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
             scene = Scene(cluster=cluster3, agents=agents, s3=trouble, ledger=ledger, chance=chance)
             for host_round in host_rounds[:ROUNDS]:
                 strike(scene, host_round)
-            told = "\n".join([f"seed {SEED}", *scene.told, trouble.summary()])
             promised = ledger.close()
             wait_until_in_sync(scene)
-            table = caught_up(cluster3, topic, agents, told)
+            table = caught_up(scene)
+            scene.tell("everything is copied")
 
+    told = f"seed {SEED}\n{scene.account()}"
     store = direct_store(bucket)
     logs = sorted(closed_ends(cluster3, topic))
     found = scrub(table, store, KeyLayout(prefix), topic_id=logs[0].topic_id)
     assert found.is_clean, f"{found}\n{told}"
     assert len(logs) == PARTITIONS
+    cleaned = clean_leftovers(cluster3, bucket, prefix, topic)
+    after = scrub(replayed(cluster3), store, KeyLayout(prefix), topic_id=logs[0].topic_id)
+    assert after.is_clean, f"{after}\n{cleaned}\n{told}"
+    assert after.leftovers == [], f"{cleaned}\n{told}"
     from_tier = {
         Place(log.partition, record.offset): record.value or b""
         for log in logs
@@ -152,8 +176,9 @@ def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
     SCENES.info("%s of %s promised are in the tier\n%s\n%s", len(from_tier), len(promised), found, told)
 
 
-def caught_up(cluster: LocalCluster, topic: str, agents: Mapping[int, Agent], told: str) -> ReferenceTable:
+def caught_up(scene: Scene) -> ReferenceTable:
     """The table once every closed segment is below its log's frontier."""
+    cluster, topic = scene.cluster, scene.ledger.topic
     last: list[ReferenceTable] = []
 
     def is_caught_up() -> bool:
@@ -165,10 +190,8 @@ def caught_up(cluster: LocalCluster, topic: str, agents: Mapping[int, Agent], to
         wait_until(is_caught_up, name=topic, wanted="all copied", deadline_s=CATCH_UP_DEADLINE_S)
     except ConditionNotMet as behind:
         ends = closed_ends(cluster, topic)
-        state = [
-            f"partition {log.partition}: {tiered_to(last[0], log)} of {end}" for log, end in ends.items()
-        ]
-        state += [f"{each.process.name}: {dict(each.probe('readyz'))}" for each in agents.values()]
-        state += [f"{each.process.name}:\n{each.process.last_lines()}" for each in agents.values()]
-        raise AssertionError("\n".join([str(behind), told, *state])) from behind
+        state = [f"{log.partition}: {tiered_to(last[0], log)} of {end}" for log, end in ends.items()]
+        for agent in scene.agents.values():
+            state += [f"{agent.process.name}: {dict(agent.probe('readyz'))}", agent.process.last_lines()]
+        raise AssertionError("\n".join([str(behind), scene.account(), *state])) from behind
     return last[0]
