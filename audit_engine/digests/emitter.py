@@ -31,6 +31,7 @@ from tiering.segments.view import LogView
 
 RECORDS_OF_A_LOG = 16
 SETS_REMEMBERED = 10_000
+SET_EVERY_MS = 600_000  # of one log: a table that is wrong differs at every record from now on
 NOT_KNOWN = -1
 
 
@@ -57,7 +58,7 @@ class TierStateEmitter:
         self._emit_many = emit_many
         self._now_ms = now_ms
         self._new_id = new_id
-        self._sets_said: OrderedDict[LogId, int] = OrderedDict()  # at which offset
+        self._sets_said: OrderedDict[LogId, tuple[int, int]] = OrderedDict()  # at which offset, when
 
     def applied(self, partition: int, records: Sequence[TopicRecord]) -> None:
         """Apply the next records of a partition, in their order, and say what the table holds then."""
@@ -72,14 +73,19 @@ class TierStateEmitter:
             self._emit_many(said)
 
     def disagreed(self, found: Disagreement) -> None:
-        """Say in full what our table holds of the log, once for each offset it is at."""
+        """Say in full what our table holds of the log: once an offset, not again within SET_EVERY_MS."""
         with self._tables.table() as table:
-            of_log = _partition(table, found.metadata_partition)
+            of_log = table.of(found.log)
+            if of_log is None or of_log.partition != found.metadata_partition:
+                return  # somebody wrote this who is no agent of this metadata topic
             digest, members = of_log.digest(found.log), of_log.members(found.log)
             view = of_log.view(found.log)
-        if digest is None or view is None or self._sets_said.get(found.log) == digest.offset:
+        now_ms = self._now_ms()
+        said_of, said_at_ms = self._sets_said.get(found.log, (NOT_KNOWN, None))
+        is_due = said_at_ms is None or abs(now_ms - said_at_ms) >= SET_EVERY_MS
+        if digest is None or view is None or said_of == digest.offset or not is_due:
             return
-        self._sets_said[found.log] = digest.offset
+        self._sets_said[found.log] = (digest.offset, now_ms)
         self._sets_said.move_to_end(found.log)
         if len(self._sets_said) > SETS_REMEMBERED:
             self._sets_said.popitem(last=False)
@@ -88,7 +94,7 @@ class TierStateEmitter:
             [
                 TierSet(
                     event_id=self._new_id(),
-                    occurred_at_ms=self._now_ms(),
+                    occurred_at_ms=now_ms,
                     log=found.log,
                     topic=topic,
                     leader_epoch=leader_epoch,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit_engine.digests import Disagreement, StateAt, TierStateEmitter, TierStates
-from audit_engine.digests.emitter import RECORDS_OF_A_LOG
+from audit_engine.digests.emitter import RECORDS_OF_A_LOG, SET_EVERY_MS
 from audit_engine.digests.kafka import AuditFollower, first_offset
 from audit_engine.spool import EmitterName, Spool
 from audit_engine.topic.kafka import Publisher, ensure_audit_topic
@@ -39,9 +39,10 @@ class Agent:
     def __init__(self, *, complete_from: int = 0) -> None:
         self._table = ReferenceTable([new_table(complete_from)])
         self.said: list[LogEvent] = []
+        self.now_ms = 1_000_000
         ids = itertools.count()
         self.emitter = TierStateEmitter(
-            self, self.said.extend, now_ms=lambda: 1_000, new_id=lambda: f"id-{next(ids)}"
+            self, self.said.extend, now_ms=lambda: self.now_ms, new_id=lambda: f"id-{next(ids)}"
         )
 
     def applied(self, partition: int, records: Sequence[TopicRecord]) -> None:
@@ -129,16 +130,20 @@ def test_an_agent_that_was_away_says_the_last_of_a_busy_log() -> None:
     }
 
 
-def test_the_full_set_is_said_once_an_offset() -> None:
-    """On a mismatch, every record that the digest sums up; again only when the table has moved on."""
+def test_the_full_set_is_said_once_an_offset_and_now_and_then() -> None:
+    """On a mismatch, every record that the digest sums up; again when it has moved on, but not at once."""
     agent = Agent().reads(RECORDS[:-4])
     found = Disagreement(log=LOG, metadata_partition=0, metadata_offset=3, groups=((GOOD, (1,)), (BAD, (2,))))
     agent.emitter.disagreed(found)
     agent.emitter.disagreed(found)
     agent.reads(RECORDS[-4:])
     agent.emitter.disagreed(replace(found, metadata_offset=9))
+    at_once = sum(1 for each in agent.said if isinstance(each, TierSet))
+    agent.now_ms += SET_EVERY_MS
+    agent.emitter.disagreed(replace(found, metadata_offset=9))
     sets = [each for each in agent.said if isinstance(each, TierSet)]
 
+    assert at_once == 1
     assert [len(each.members) for each in sets] == [5, 5]
     assert sets[0].metadata_offset < sets[1].metadata_offset
     for each in sets:
