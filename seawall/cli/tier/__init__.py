@@ -14,6 +14,7 @@ class _Tier(LazyGroup):
     verbs: ClassVar[Mapping[str, str]] = {
         "status": "seawall.cli.tier.status",
         "orphans": "seawall.cli.tier.orphans",
+        "rebuild": "seawall.cli.tier.rebuild",
     }
 
 

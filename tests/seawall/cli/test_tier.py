@@ -121,6 +121,34 @@ def test_an_attempt_that_died_is_shown_and_then_removed(
     assert seawall("status", TOPIC).status == 0
 
 
+def test_the_bucket_alone_tells_what_the_topic_holds(
+    tiered: Tiered, bucket: LocalBucket, seawall: Seawall
+) -> None:
+    """Every copy's record, to the byte; a .json that is deleted is a difference, named with its segment."""
+    same = seawall("rebuild", TOPIC, "--from-bucket")
+    assert same.status == 0
+    assert same.stdout == f"{len(tiered.segments)} copies are the same in bucket and topic, to the byte; " + (
+        "0 differences\n"
+    )
+
+    hidden = tiered.segments[1]
+    store_of(bucket).mark_deleted(f"{hidden.key_stem}.json")
+    ran = seawall("rebuild", TOPIC, "--from-bucket", "--json")
+
+    assert ran.status == 1
+    [difference] = rows(ran, "differences")
+    assert (difference["kind"], difference["segment_id"]) == ("json_deleted", hidden.segment_id)
+    assert difference["base_offset"] == hidden.base_offset
+
+
+def test_a_topic_that_holds_records_is_never_filled(tiered: Tiered, seawall: Seawall) -> None:
+    """Only one that was lost is: exit 47, with the words what to do."""
+    ran = seawall("rebuild", "--from-bucket", "--write", "--confirm")
+
+    assert (ran.status, ran.stdout) == (47, "")
+    assert "nothing was written" in ran.stderr
+
+
 def leave_an_attempt(tiered: Tiered, broker: LocalCluster, bucket: LocalBucket) -> set[str]:
     """What a copy leaves that is killed after its .log: COPY_STARTED, and that object."""
     segment_id = SegmentId(str(uuid.uuid4()))
