@@ -85,7 +85,7 @@ class Metadata:
                 and each.metadata_offset >= offset
                 for each in view.segments()
             )
-        if not followed:
+        if not followed or self._is_set_aside(record.log, offset):
             raise self._not_followed(record.log, offset, record.segment_id, record.state.value)
         return offset
 
@@ -93,7 +93,8 @@ class Metadata:
         """Publish a log's record; its offset once it is followed."""
         offset = self._append_and_wait(record.log, log_key(record.log), encode_log(record), "")
         view = self.view(record.log)
-        if view is None or view.record_offset is None or view.record_offset < offset:
+        followed = view is not None and view.record_offset is not None and view.record_offset >= offset
+        if not followed or self._is_set_aside(record.log, offset):
             raise self._not_followed(record.log, offset, "-", f"claim {record.claim_epoch}")
         return offset
 
@@ -155,10 +156,18 @@ class Metadata:
                 raise MetadataSilent(log=log, offset=offset, segment_id=what, waited_s=self._deadline_s)
         return offset
 
-    def _not_followed(self, log: LogId, offset: int, segment_id: str, state: str) -> NotFollowed:
+    def _is_set_aside(self, log: LogId, offset: int) -> bool:
+        """Whether our own record was not followed, though one behind it, somebody else's of the key, was."""
+        found = self._finding(log, offset)
+        return found is not None and not found.reason.followed
+
+    def _finding(self, log: LogId, offset: int) -> Finding | None:
         with self._changed:
             table = self._table.of(log)
-            found = self._findings.get((table.partition, offset)) if table is not None else None
+            return self._findings.get((table.partition, offset)) if table is not None else None
+
+    def _not_followed(self, log: LogId, offset: int, segment_id: str, state: str) -> NotFollowed:
+        found = self._finding(log, offset)
         why = f"{found.reason.value}: {found.detail}" if found is not None else "another record replaced it"
         return NotFollowed(log=log, segment_id=segment_id, state=state, why=why)
 
