@@ -145,7 +145,10 @@ class UploadStalled(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionWarning(LogEvent):
-    """Said before data is lost: at the rates now seen, `[frontier, …)` expires locally uncopied."""
+    """Said before data is lost: at the rates now seen, `[frontier, …)` expires locally uncopied.
+
+    `copied_in_ms` is -1 where nothing is being copied.
+    """
 
     kind: ClassVar[str] = "retention_warning"
 
