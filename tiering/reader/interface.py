@@ -82,7 +82,7 @@ class ReaderLimits:
 class TieredLog:
     """One log as the table had it: what covers which offset, and the record of each segment.
 
-    `segment` is called by the thread that reads. Where another one fills the table it has to be safe for that.
+    `segment` is called by the thread that reads. Where another fills the table, it has to be safe for that.
     """
 
     log: LogId
