@@ -191,6 +191,28 @@ def test_an_abort_is_known_on_both_sides_of_a_seam() -> None:
     assert every == [b"aborted", b"aborted", b"shown", b"aborted", b"aborted", b"committed"]
 
 
+def test_what_a_lost_leader_wrote_is_not_read() -> None:
+    """A copy that goes on where the log took another turn is read up to there, in the middle of its bytes."""
+    lost, kept, tier = LogOfBatches(), LogOfBatches(), Tier()
+    for log, text in ((lost, "lost"), (kept, "kept")):
+        for _ in range(3):
+            log.append(plain(2, text="both"))
+        log.epoch = 1 if log is lost else 2
+        for _ in range(4):
+            log.append(plain(3, text=text))
+    tier.claim(lost)
+    tier.copy(lost, 0, 7)
+    tier.claim(kept)
+    tier.copy(kept, 3, 7)
+
+    with TieredReader(tier.objects, limits=SMALL) as reader:
+        found = list(reader.records(tier.log, 0, kept.end))
+        batches = [bytes(batch.content) for batch in reader.batches(tier.log, 0, kept.end)]
+
+    assert found == as_read(kept.visible(0, kept.end, committed=True))
+    assert batches == [batch.content for batch in kept.batches]
+
+
 def test_a_recorded_gap_is_an_item_or_an_error_as_the_caller_chooses() -> None:
     """Never silence: what lies before it comes first in both."""
     log, tier = LogOfBatches(), Tier()
