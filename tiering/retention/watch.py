@@ -1,8 +1,8 @@
 """Watches every log that is tiered from here: how long until local retention reaches its frontier.
 
 Owns the looks, what is remembered of each log between them, and the event, once an approach. What to expect
-is `warning`'s to say. Refuses to guess: a log of which something is not known keeps the values of its last look,
-and its status says since when.
+is `warning`'s to say. Refuses to guess: a log of which something is not known keeps the values of its last
+look, and says what it was that is not known.
 
 Invariant (T7): one log's trouble ends at its edge; the others are looked at all the same.
 """

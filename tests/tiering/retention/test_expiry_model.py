@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.tiering.retention.expiry_model import LOG_END, Model, bytes_of
+from tests.tiering.retention.expiry_model import LOG_END, Model, Violated, bytes_of
 from tests.tiering.retention.world import HOUR_MS, killed
+from tiering.retention import expire, expiry, remote
 from tiering.retention.remote import Presence
+from tiering.retention.remote_policy import BlastLedger, BlastLimit
 from tiering.retention.unique_bytes import Extent
 from tiering.store.errors import Denied
 
@@ -155,7 +158,112 @@ def play(history: list[Op]) -> None:
 
 
 @given(histories())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 def test_no_history_makes_expiry_remove_what_it_may_not(history: list[Op]) -> None:
     """T5: every act of every run, killed, failed or raced as it may be, is allowed by the whole truth."""
     play(history)
+
+
+RUN: Op = lambda model: model.run()  # noqa: E731 a value among values
+HOLD: Op = lambda model: model.place_hold(0, None)  # noqa: E731
+# What each rule is for: what happens to a log whose start has moved and is settled, and then a run.
+TROUBLES: dict[str, list[list[Op]]] = {
+    "is_behind": [[HOLD, lambda model: model.run(lag=1)]],
+    "is_unreadable": [[lambda model: model.pin(0), RUN], [lambda model: model.pin(1), RUN]],
+    "is_contended": [[lambda model: model.lose_hold(0, None), RUN]],
+    "topic_is_known": [[_topic(Presence.UNKNOWN), RUN]],
+    "claim_is_ours": [[lambda model: model.change_leader(to_us=False), _wait(3), RUN]],
+    "policy_opts_in": [[_set(deletes=False), RUN]],
+    "no_restore_asks_for_time": [
+        [lambda model: model.rewrite(keep_until_ms=model.now_ms + 9 * HOUR_MS), _wait(3), RUN]
+    ],
+    "a removal is held": [[HOLD, _wait(3), RUN]],
+    "a start is held": [[lambda model: model.place_hold(20, 30), RUN]],
+    "grace": [[RUN, RUN]],
+    "the blast limit": [[_set(blast_per_hour=BlastLimit(1, 10**6)), RUN, RUN]],
+    "it has expired": [[_set(total_ms=100 * HOUR_MS), RUN]],
+    "a second look": [[_disturbed(HOLD, moment)] for moment in range(8)],
+}
+
+
+OF_THE_FIRST_START = {"a start is held", "grace", "it has expired"}
+
+
+@st.composite
+def troubled(draw: st.DrawFn, rules: Sequence[str]) -> list[Op]:
+    """All of a log expired, its start moved past some of it a grace ago, or not yet; then the trouble."""
+    rule = draw(st.sampled_from(rules))
+    ops: list[Op] = []
+    base = 0
+    while base < LOG_END:
+        length = draw(LENGTHS)
+        ops.append(_copied(base, length, 50, "whole"))
+        base += length
+    settled = [] if rule in OF_THE_FIRST_START else [RUN, _wait(3)]
+    return [*ops, *settled, *draw(st.sampled_from(TROUBLES[rule]))]
+
+
+@given(troubled(tuple(TROUBLES)))
+@settings(deadline=None, max_examples=60)
+def test_no_trouble_makes_expiry_remove_what_it_may_not(history: list[Op]) -> None:
+    """The histories that each rule is for, with all rules in force."""
+    play(history)
+
+
+def _without(guard: remote.Guard) -> Callable[[pytest.MonkeyPatch], None]:
+    left = tuple(each for each in remote.GUARDS if each is not guard)
+    return lambda patch: patch.setattr(remote, "GUARDS", left)
+
+
+def _no_held_start(patch: pytest.MonkeyPatch) -> None:
+    begin = expiry._Walk.__init__
+
+    def begin_unheld(walk: Any, *arguments: Any) -> None:
+        begin(walk, *arguments)
+        walk._held_from = None
+
+    patch.setattr(expiry._Walk, "__init__", begin_unheld)
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+UNGUARDED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    # A table without any record of the log has no start to go by: an assertion stops what comes of that.
+    **{guard.__name__: _without(guard) for guard in remote.GUARDS if guard.__name__ != "is_unclaimed"},
+    "a removal is held": lambda patch: patch.setattr(remote, "_held", _nothing),
+    "a start is held": _no_held_start,
+    "grace": lambda patch: patch.setattr(remote, "_grace", _nothing),
+    "the blast limit": lambda patch: patch.setattr(
+        BlastLedger, "left", lambda *_, **__: BlastLimit(10**9, 10**9)
+    ),
+    "it has expired": lambda patch: patch.setattr(expiry._Walk, "_expired", lambda *_: expiry.FreedBy.TIME),
+    "a second look": lambda patch: patch.setattr(expire, "_still_first", _nothing),
+}
+
+
+def test_every_rule_has_its_trouble() -> None:
+    """No rule is added without a history that it is for."""
+    assert set(UNGUARDED) == set(TROUBLES)
+
+
+@pytest.mark.parametrize("rule", UNGUARDED)
+def test_without_any_one_rule_a_history_is_found(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    """The judge is worth something: each rule is what stands between some history and a loss."""
+    UNGUARDED[rule](monkeypatch)
+
+    @given(troubled((rule,)))
+    @settings(
+        deadline=None,
+        max_examples=60,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+    )
+    def search(history: list[Op]) -> None:
+        play(history)
+
+    with pytest.raises(Violated):
+        search()
