@@ -2,8 +2,9 @@
 
 What librdkafka does that has to be known: a message that runs out of time is given up, and those behind it go
 on, so that order is lost. So no message has a time limit here: it waits for as long as Kafka is away.
-What a broker refuses for good ends the producer, and a new one begins with the first event that was not
-acknowledged: repeated, never reordered.
+What a broker refuses for good ends the producer (enable.gapless.guarantee, which librdkafka calls
+experimental: without it, what is behind would still be sent), and a new one begins with the first event that
+was not acknowledged: repeated, never reordered.
 
 Owns the producer and its thread. Refuses to give an event up, whatever becomes of it: it stays in the spool.
 

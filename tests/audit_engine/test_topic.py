@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from audit_engine.errors import AuditTopicUnfit
 from audit_engine.spool import EmitterName, Spool
@@ -147,9 +148,10 @@ def test_a_restart_publishes_again_what_was_not_marked(broker: LocalCluster, tmp
             "CREATE TEMP TRIGGER forgetful BEFORE UPDATE OF acknowledged_at_ms ON events BEGIN "
             "SELECT RAISE(ABORT, 'killed before it was marked'); END"
         )
-        publisher = Publisher(first, _config(broker), topic=topic)
-        assert becomes_true(lambda: len(_read(broker, topic)) >= 20, deadline_s=DEADLINE_S)
-        assert not publisher.stop(0)
+        with Publisher(first, _config(broker), topic=topic) as publisher:
+            assert becomes_true(lambda: publisher.status().failures > 0, deadline_s=DEADLINE_S)
+            assert becomes_true(lambda: len(_read(broker, topic)) >= 20, deadline_s=DEADLINE_S)
+            assert not publisher.stop(0)
     with Spool(tmp_path / "spool.db", NAME) as second:
         second.emit(stalled(20))
         with Publisher(second, _config(broker), topic=topic):
@@ -203,7 +205,7 @@ def _read(broker: LocalCluster, topic: str) -> list[Envelope]:
     found = []
     try:
         for partition in range(3):
-            start, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=DEADLINE_S)
+            start, end = _bounds(consumer, TopicPartition(topic, partition))
             consumer.assign([TopicPartition(topic, partition, start)])
             while start < end:
                 [message] = consumer.consume(1, DEADLINE_S)
@@ -215,6 +217,19 @@ def _read(broker: LocalCluster, topic: str) -> list[Envelope]:
     finally:
         consumer.close()
     return found
+
+
+def _bounds(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    """Asked until the leader of a topic that was just made knows that it is one."""
+    found: list[tuple[int, int]] = []
+
+    def ask() -> bool:
+        with contextlib.suppress(KafkaException):
+            found.append(consumer.get_watermark_offsets(partition, timeout=DEADLINE_S))
+        return bool(found)
+
+    assert becomes_true(ask, deadline_s=DEADLINE_S)
+    return found[0]
 
 
 def _without_repetitions(found: Iterable[Envelope]) -> list[int]:
