@@ -202,6 +202,27 @@ def test_damage_on_the_way_is_fetched_again(kind: str) -> None:
     assert (objects.spoiled, reader.counters.fetched_again) == (1, 1)
 
 
+def test_a_batch_that_an_index_leads_to_is_not_believed_alone() -> None:
+    """No bit of its base offset, which no CRC covers, makes it another offset's batch."""
+    log, tier = LogOfBatches(), Tier()
+    for _ in range(40):
+        log.append(records(4))
+    tier.claim(log)
+    ref = tier.ref(tier.copy(log, 0, 40, index_every=4))
+    content, position = tier.content(ref), sum(len(batch.content) for batch in log.batches[:16])
+    wanted = log.batches[16]
+
+    for bit in range(64):
+        spoiled = bytearray(content)
+        spoiled[position + bit // 8] ^= 1 << bit % 8
+        tier.tamper(ref, bytes(spoiled))
+        for start in (wanted.end - 1, wanted.end):  # in it, and just behind: the first is its own entry
+            found, error = read_until_error(tier, start, start + 1)
+            assert found == []
+            assert isinstance(error, ObjectDamaged)
+            assert error.position == position
+
+
 def test_a_wrong_index_costs_time_and_never_a_record() -> None:
     """An index whose entries are those of another segment, sound by itself and under its checksum."""
     log, tier = LogOfBatches(), Tier()
