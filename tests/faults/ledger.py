@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -31,6 +32,28 @@ class Place(NamedTuple):
 
     partition: int
     offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promised:
+    """What was acknowledged. `unplaced` without its offset: the first answer was lost with its broker, and
+    the second said only that the record was there already."""
+
+    by_place: dict[Place, bytes]
+    unplaced: frozenset[bytes]
+
+    def __len__(self) -> int:
+        return len(self.by_place) + len(self.unplaced)
+
+    def differences(self, read: dict[Place, bytes]) -> list[str]:
+        """What of it is not there once, or is there and was never promised; empty if all is well."""
+        lost = [f"{at} is lost" for at in sorted(self.by_place.keys() - read.keys())]
+        other = [f"{at} is another" for at, value in self.by_place.items() if read.get(at, value) != value]
+        rest = Counter(value for at, value in read.items() if at not in self.by_place)
+        lost += [f"{value[:12]!r} is lost" for value in self.unplaced - rest.keys()]
+        other += [f"{value[:12]!r} is there {n} times" for value, n in rest.items() if n > 1]
+        other += [f"{value[:12]!r} was never promised" for value in rest.keys() - self.unplaced]
+        return lost + other
 
 
 class Ledger:
@@ -56,6 +79,7 @@ class Ledger:
         )
         self._lock = threading.Lock()
         self._acknowledged: dict[Place, bytes] = {}
+        self._unplaced: list[bytes] = []
         self._repeated: list[Place] = []
         self._failures: list[KafkaError] = []
         self._written: Counter[int] = Counter()
@@ -76,14 +100,14 @@ class Ledger:
     def count(self) -> int:
         """How many are acknowledged so far."""
         with self._lock:
-            return len(self._acknowledged)
+            return len(self._acknowledged) + len(self._unplaced)
 
     def grows_by(self, records: int, *, deadline_s: float) -> bool:
         """Whether so many more are acknowledged in time: how a fault is given something to spoil."""
         wanted = self.count + records
         return becomes_true(lambda: self.count >= wanted, deadline_s=deadline_s)
 
-    def close(self) -> dict[Place, bytes]:
+    def close(self) -> Promised:
         """Stop writing, wait for every acknowledgement, and give them."""
         self._ending.set()
         self._thread.join()
@@ -91,8 +115,8 @@ class Ledger:
         assert left == 0, f"{left} records were never acknowledged"
         assert not self._failures, f"not acknowledged: {self._failures[0]}"
         assert not self._repeated, f"two records were acknowledged at {self._repeated[0]}"
-        assert sum(self._written.values()) == len(self._acknowledged)
-        return dict(self._acknowledged)
+        assert sum(self._written.values()) == self.count
+        return Promised(by_place=dict(self._acknowledged), unplaced=frozenset(self._unplaced))
 
     def _write(self) -> None:
         while not self._ending.wait(ROUND_S):
@@ -116,10 +140,11 @@ class Ledger:
                 self._failures.append(error)
                 return
             partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            place = Place(partition, offset)
             with self._lock:
+                if partition is None or offset is None or offset < 0:
+                    self._unplaced.append(value)
+                    return
+                place = Place(partition, offset)
                 if place in self._acknowledged:
                     self._repeated.append(place)
                 self._acknowledged[place] = value
