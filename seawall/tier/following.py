@@ -66,6 +66,14 @@ class Followed:
         records = (self.segment(log, each.segment_id) for each in view.segments())
         return next((record.topic for record in records if record is not None), None)
 
+    def committed(self, log: LogId) -> frozenset[str]:
+        """The segments of a log whose copies count."""
+        view = self.view(log)
+        finished = view.finished if view is not None else None
+        return frozenset(
+            () if finished is None else (finished.segment_id(row) for row in range(len(finished.keys)))
+        )
+
     # What `tiering.orphans.clean` asks.
 
     def look(self, log: LogId) -> Known:

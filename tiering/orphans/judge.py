@@ -131,12 +131,12 @@ def known_of(log: LogId, table: PartitionTable, *, end_offset: int) -> Known:
 
 
 def judge_log(known: Known, found: Iterable[Attempt], *, now_ms: int, grace_ms: int) -> Iterator[Judged]:
-    """Every attempt of one log, in the bucket or in the table; what is deleted to the end is left out."""
+    """Every attempt of one log that was found in the bucket, and those of the table that may need an end."""
     there = {each.segment_id: each for each in found}
     log = known.facts.log
     for segment in known.segments.values():
         is_over = segment.state is SegmentState.DELETE_FINISHED and segment.standing is Standing.FOLLOWED
-        if segment.segment_id not in there and not is_over:
+        if segment.segment_id not in there and not is_over and not _is_committed(segment):
             there[segment.segment_id] = Attempt(
                 log=log, base_offset=segment.base_offset, segment_id=segment.segment_id
             )

@@ -3,18 +3,19 @@
 Owns the grouping by key. Refuses to take for ours what `KeyLayout.parse` does not: it is foreign, and nobody
 here ever touches it.
 
-Invariant: each listed object and each pending upload is in exactly one attempt, or foreign.
+Invariant: each listed object and each pending upload is in exactly one attempt, or foreign, or of a copy that
+was committed when it was listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from rules.identity import LogId
 from tiering.segments.records import SegmentId
 from tiering.store.interface import ListedKey, PendingUpload
-from tiering.store.keys import KeyLayout, ObjectKind
+from tiering.store.keys import KeyLayout, ObjectKind, SegmentKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,42 +51,64 @@ class Foreign:
     upload_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A bucket's objects and pending uploads. Of copies that were known to be committed only the sums."""
+
+    attempts: tuple[Attempt, ...]  # by log and base offset
+    foreign: tuple[Foreign, ...]
+    committed_segments: int = 0
+    committed_bytes: int = 0
+
+
 @dataclass(slots=True)
 class _Collected:
     objects: list[tuple[ObjectKind, ListedKey]] = field(default_factory=list)
     uploads: list[PendingUpload] = field(default_factory=list)
 
 
-def attempts(
-    layout: KeyLayout, objects: Iterable[ListedKey], uploads: Iterable[PendingUpload]
-) -> tuple[tuple[Attempt, ...], tuple[Foreign, ...]]:
-    """A listing as attempts, by log and base offset, and what is foreign in it."""
+def listing(
+    layout: KeyLayout,
+    objects: Iterable[ListedKey],
+    uploads: Iterable[PendingUpload],
+    *,
+    is_committed: Callable[[SegmentKey], bool] = lambda _: False,
+) -> Listing:
+    """A listing by attempt. What is committed already is no leftover, and a bucket has millions of it."""
     collected: dict[tuple[LogId, int, str], _Collected] = {}
     foreign: list[Foreign] = []
+    committed_segments = committed_bytes = 0
+
+    def attempt_of(segment: SegmentKey) -> _Collected:
+        return collected.setdefault((segment.log, segment.base_offset, segment.segment_id), _Collected())
+
     for found in objects:
         parsed = layout.parse(found.key)
         if parsed is None:
             foreign.append(Foreign(key=found.key, size_bytes=found.size_bytes))
-            continue
-        segment, kind = parsed
-        place = (segment.log, segment.base_offset, segment.segment_id)
-        collected.setdefault(place, _Collected()).objects.append((kind, found))
+        elif is_committed(parsed[0]):
+            committed_segments += parsed[1] is ObjectKind.LOG
+            committed_bytes += found.size_bytes
+        else:
+            attempt_of(parsed[0]).objects.append((parsed[1], found))
     for upload in uploads:
         parsed = layout.parse(upload.key)
         if parsed is None:
             foreign.append(Foreign(key=upload.key, size_bytes=0, upload_id=upload.upload_id))
-            continue
-        segment, _ = parsed
-        place = (segment.log, segment.base_offset, segment.segment_id)
-        collected.setdefault(place, _Collected()).uploads.append(upload)
-    found_attempts = tuple(
-        Attempt(
-            log=log,
-            base_offset=base,
-            segment_id=SegmentId(segment_id),
-            objects=tuple(each.objects),
-            uploads=tuple(each.uploads),
-        )
-        for (log, base, segment_id), each in sorted(collected.items())
+        else:
+            attempt_of(parsed[0]).uploads.append(upload)
+    return Listing(
+        attempts=tuple(
+            Attempt(
+                log=log,
+                base_offset=base,
+                segment_id=SegmentId(segment_id),
+                objects=tuple(each.objects),
+                uploads=tuple(each.uploads),
+            )
+            for (log, base, segment_id), each in sorted(collected.items())
+        ),
+        foreign=tuple(foreign),
+        committed_segments=committed_segments,
+        committed_bytes=committed_bytes,
     )
-    return found_attempts, tuple(foreign)

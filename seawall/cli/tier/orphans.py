@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,7 +25,7 @@ from seawall.cli.tier.options import TopicName, size
 from seawall.settings import Settings
 from tiering.orphans.clean import Outcome, Ports, clean
 from tiering.orphans.judge import Judged, Reason, Verdict, judge_log
-from tiering.orphans.listing import Attempt, Foreign, attempts
+from tiering.orphans.listing import Attempt, Foreign, listing
 
 if TYPE_CHECKING:
     from seawall.tier.following import Followed
@@ -41,10 +42,15 @@ STYLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One look at bucket and topic. `labels` are the topics' names, where a record tells them."""
+    """One look at bucket and topic. `labels` are the topics' names, where a record tells them.
+
+    `judged` leaves out what was committed already when it was listed.
+    """
 
     judged: tuple[Judged, ...]
     foreign: tuple[Foreign, ...]
+    committed_segments: int
+    committed_bytes: int
     labels: Mapping[LogId, str]
 
 
@@ -129,14 +135,29 @@ def _look(table: Followed, store: PatientStore, settings: Settings, topic: str |
     from seawall.connections import key_layout
 
     layout = key_layout(settings)
-    under = layout.cluster_prefix(table.topic.cluster_id)
-    found, foreign = attempts(layout, store.list_keys(under), store.list_uploads(under))
+    cluster_id = table.topic.cluster_id
+    labels = {log: label for log in table.logs() if (label := table.label(log)) is not None}
+    under = [layout.cluster_prefix(cluster_id)]
+    if topic is not None:
+        ids = sorted({log.topic_id for log, label in labels.items() if label == topic})
+        under = [layout.topic_prefix(cluster_id, each) for each in ids]
+
+    @lru_cache(maxsize=2)  # a listing goes through one log after the other
+    def committed(log: LogId) -> frozenset[str]:
+        return table.committed(log)
+
+    found = listing(
+        layout,
+        (each for prefix in under for each in store.list_keys(prefix)),
+        (each for prefix in under for each in store.list_uploads(prefix)),
+        is_committed=lambda segment: segment.segment_id in committed(segment.log),
+    )
     now_ms = store.now_ms()
     ends = table.read_on()
     by_log: dict[LogId, list[Attempt]] = defaultdict(list)
-    for attempt in found:
+    for attempt in found.attempts:
         by_log[attempt.log].append(attempt)
-    labels = {log: label for log in table.logs() if (label := table.label(log)) is not None}
+    labels |= {log: label for log in table.logs() if (label := table.label(log)) is not None}
     logs = sorted({*table.logs(), *by_log}, key=lambda log: (labels.get(log, log.topic_id), log))
     judged = (
         each
@@ -144,7 +165,13 @@ def _look(table: Followed, store: PatientStore, settings: Settings, topic: str |
         if topic is None or labels.get(log) == topic
         for each in judge_log(table.known(log, ends), by_log[log], now_ms=now_ms, grace_ms=grace_ms)
     )
-    return Seen(judged=tuple(judged), foreign=() if topic else foreign, labels=labels)
+    return Seen(
+        judged=tuple(judged),
+        foreign=found.foreign,
+        committed_segments=found.committed_segments,
+        committed_bytes=found.committed_bytes,
+        labels=labels,
+    )
 
 
 def _ports(table: Followed, store: PatientStore, grace_ms: int) -> Ports:
@@ -177,12 +204,12 @@ def _print(seen: Seen) -> None:
         typer.echo()
     for found in seen.foreign:
         typer.echo(f"not Seawall's, never touched: {found.key}")
-    counts = Counter(each.verdict for each in seen.judged)
-    sizes = {
-        verdict: sum(each.attempt.size_bytes for each in seen.judged if each.verdict is verdict)
-        for verdict in Verdict
-    }
-    said = [f"{counts[each]} {each.value} ({size(sizes[each])})" for each in Verdict if counts[each]]
+    counts, sizes = Counter[Verdict](), Counter[Verdict]()
+    counts[Verdict.REFERENCED], sizes[Verdict.REFERENCED] = seen.committed_segments, seen.committed_bytes
+    for each in seen.judged:
+        counts[each.verdict] += 1
+        sizes[each.verdict] += each.attempt.size_bytes
+    said = [f"{counts[one]} {one.value} ({size(sizes[one])})" for one in Verdict if counts[one]]
     typer.echo(f"{', '.join(said) or 'nothing is there'}; {len(seen.foreign)} foreign keys")
 
 
@@ -233,5 +260,6 @@ def _as_json(seen: Seen, outcomes: Sequence[Outcome] | None) -> dict[str, Any]:
             }
             for each in seen.judged
         ],
+        "referenced": {"segments": seen.committed_segments, "size_bytes": seen.committed_bytes},
         "foreign": [found.key for found in seen.foreign],
     }

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from rules.events import DeleteCause, DeleteFinished
-from tests.tiering.orphans.world import DELETED, FINISHED, Killed, World
+from tests.tiering.orphans.world import DELETED, FINISHED, LAYOUT, Killed, World
 from tests.tiering.segments.strategies import LOG
 from tiering.orphans import clean
 from tiering.orphans.clean import Ports
 from tiering.orphans.judge import GRACE_MS, Judged, Reason, Verdict
+from tiering.orphans.listing import listing
 from tiering.segments.records import SegmentRecord
 from tiering.store.content import InMemory
 from tiering.store.interface import checksum_text, crc64
@@ -301,3 +302,22 @@ def test_each_guard_saves_a_copy(monkeypatch: pytest.MonkeyPatch, case: Case) ->
     assert is_saved()
     monkeypatch.setattr(case.where, case.unguarded)
     assert not is_saved()
+
+
+def test_a_listing_keeps_of_committed_copies_the_sums_alone(world: World) -> None:
+    """A bucket has millions of them; they are counted, with their bytes, and nothing else is left out."""
+    run(world.upload(0))
+    run(world.upload(3), 3)
+    committed = world.committed()
+
+    found = listing(
+        LAYOUT,
+        world.bucket.list_keys("seawall/"),
+        world.bucket.list_uploads("seawall/"),
+        is_committed=lambda segment: segment.segment_id in committed,
+    )
+
+    [record] = committed.values()
+    assert found.committed_segments == 1
+    assert found.committed_bytes == sum(ref.size_bytes for _, ref in record.objects.present())
+    assert [each.base_offset for each in found.attempts] == [3]

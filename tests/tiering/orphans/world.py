@@ -19,7 +19,7 @@ from tests.tiering.segments.strategies import CLUSTER_ID, LOG, log_record, segme
 from tests.tiering.store.memory import MemoryStore
 from tiering.orphans.clean import Outcome, Ports, clean
 from tiering.orphans.judge import GRACE_MS, Judged, Known, judge_log, known_of
-from tiering.orphans.listing import Foreign, attempts
+from tiering.orphans.listing import Foreign, listing
 from tiering.segments.codec import encode_log, encode_segment
 from tiering.segments.keys import log_key, segment_key
 from tiering.segments.records import (
@@ -228,11 +228,11 @@ class World:
 
     def look_around(self, grace_ms: int = GRACE_MS) -> tuple[list[Judged], tuple[Foreign, ...]]:
         """List the bucket, and only then look at the topic."""
-        found, foreign = attempts(
+        found = listing(
             LAYOUT, list(self.bucket.list_keys("seawall/")), list(self.bucket.list_uploads("seawall/"))
         )
         known = known_of(LOG, self.table(), end_offset=len(self.records))
-        return list(judge_log(known, found, now_ms=self.now_ms, grace_ms=grace_ms)), foreign
+        return list(judge_log(known, found.attempts, now_ms=self.now_ms, grace_ms=grace_ms)), found.foreign
 
     def clean_up(self, plan: list[Judged], grace_ms: int = GRACE_MS) -> list[Outcome]:
         """Act on what was seen, perhaps long ago."""
