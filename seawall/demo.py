@@ -1,8 +1,8 @@
-"""The walking skeleton: from records produced to bytes read back out of S3, each claim proved on the way.
+"""The story from end to end: from records produced to the same records read back after the brokers lost them.
 
 Owns the story's order and its proofs. It holds no logic of its own: brokers and bucket are seawall/local's,
-reading and judging segments is tiering.log's. Nothing outside `folder` is touched, and nothing of it is
-needed afterwards.
+copying is the agent's, run as a user runs it, judging and reading are tiering's. Nothing outside `folder` is
+touched, and nothing of it is needed afterwards.
 
 Invariant: a chapter that returns has proved what it says; what does not hold raises ProofFailed.
 """
@@ -10,31 +10,46 @@ Invariant: a chapter that returns has proved what it says; what does not hold ra
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import crc32c
-
-from seawall.local import kafka, s3
+from rules.identity import LogId
+from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
-from seawall.local.errors import UploadRefused
-from tiering.log.batch import read_header, read_records
+from seawall.local.process import Child
+from seawall.local.s3 import segment_store
+from seawall.local.waiting import wait_until
+from tiering.cluster.interface import LeaderOffsets, TopicPartition
+from tiering.cluster.kafka import KafkaCluster
+from tiering.errors import StatedError
 from tiering.log.directory import Segment, read_partition_directory
 from tiering.log.segment import Compaction, Depth, iter_batches, scan_segment
 from tiering.log.verify import verify_segment
 from tiering.outcome import Verified
+from tiering.reader.interface import TieredLog
+from tiering.reader.reader import TieredReader
+from tiering.retention.kafka import KafkaDeleteRecords
+from tiering.segments.coverage import Coverage, coverage
+from tiering.segments.kafka import check_topic, replay
+from tiering.segments.records import SegmentRecord, SegmentState
+from tiering.segments.table import ReferenceTable
+from tiering.store.content import InMemory
+from tiering.store.errors import StoreError
+from tiering.store.patient import patient
 
 TOPIC = "tides"
 SEGMENT_BYTES = 8 * 1024 * 1024
 RECORDS = 64_000
 RECORD_BYTES = 1_000
-PREFIX = f"demo/{TOPIC}/0/"
-RANGE_BATCHES = 20
+PREFIX = "demo"
 INTO_BATCH_BYTES = 500  # past the 61 bytes of its header, among its records
+TIER_DEADLINE_S = 60.0
 
 
 class ProofFailed(Exception):
@@ -71,7 +86,6 @@ class Demo:
         self._folder = folder
         self._servers = ExitStack()
         self._closed: tuple[Segment, ...] = ()
-        self._crcs: dict[str, int] = {}
 
     def __enter__(self) -> Demo:
         return self
@@ -84,17 +98,18 @@ class Demo:
         yield Chapter(name="start", doing="starting a broker and a bucket", act=self.start)
         yield Chapter(name="produce", doing="producing until segments close", act=self.produce)
         yield Chapter(name="verify", doing="verifying the closed segments", act=self.verify)
-        yield Chapter(name="copy", doing="copying them to S3", act=self.copy)
+        yield Chapter(name="tier", doing="running the agent that copies them to S3", act=self.tier)
         yield Chapter(name="damage", doing="flipping one bit", act=self.damage)
-        yield Chapter(name="list", doing="listing what S3 holds", act=self.list_objects)
-        yield Chapter(name="read", doing="reading a range back", act=self.read_back)
+        yield Chapter(name="lose", doing="deleting the head of the log", act=self.lose)
+        yield Chapter(name="read", doing="reading it all back", act=self.read_back)
 
     def start(self) -> Told:
         self._cluster = LocalCluster(self._folder / "kafka")
         self._bucket = LocalBucket(self._folder)
         self._servers.enter_context(self._bucket)
         self._servers.enter_context(self._cluster)
-        self._s3 = self._bucket.client()
+        self._plain_store = segment_store(self._bucket.address)
+        self._store = patient(self._plain_store)
         return Told(
             says=f"a Kafka broker at {self._cluster.bootstrap}, and an S3 bucket at "
             f"{self._bucket.address.endpoint_url} with versions and object lock",
@@ -104,7 +119,7 @@ class Demo:
     def produce(self) -> Told:
         bootstrap = self._cluster.bootstrap
         kafka.create_topic(bootstrap, TOPIC, config={"segment.bytes": str(SEGMENT_BYTES)})
-        acknowledged = kafka.produce(bootstrap, TOPIC, _values(RECORDS))
+        acknowledged = kafka.produce(bootstrap, TOPIC, map(_value, range(RECORDS)))
         prove("every record was acknowledged", acknowledged == RECORDS, f"{acknowledged} of {RECORDS}")
         listing = read_partition_directory(self._cluster.log_dirs()[0] / f"{TOPIC}-0")
         self._closed = tuple(segment for segment in listing.segments if segment.is_closed)
@@ -131,24 +146,53 @@ class Demo:
             facts={"batches": batches, "size_bytes": size_bytes, "end_offset": expected_base},
         )
 
-    def copy(self) -> Told:
-        for segment in self._closed:
-            body = segment.path.read_bytes()
-            key = PREFIX + segment.path.name
-            self._crcs[key] = crc32c.crc32c(body)
-            s3.put_once(self._s3, self._bucket.name, key, body, crc=self._crcs[key])
-        size_bytes = sum(segment.size_bytes for segment in self._closed)
+    def tier(self) -> Told:
+        """`seawall agent`, beside the broker, until the tier covers all that is closed."""
+        at = self._bucket.address
+        agent = Child(
+            name="agent",
+            argv=[sys.executable, "-m", "seawall", "agent", *self._agent_options()],
+            log=self._folder / "agent.log",
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("SEAWALL_")},
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "AWS_ACCESS_KEY_ID": at.access_key_id,
+                "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
+            },
+        )
+        agent.start()
+        self._servers.callback(agent.kill)
+        end = self._closed[-1].end_offset
+        wait_until(
+            lambda: self._covered() == (0, end),
+            name="the agent",
+            wanted=f"offsets [0, {end}) in the tier",
+            deadline_s=TIER_DEADLINE_S,
+        )
+        prove("the agent ends in order when it is asked to", agent.stop())
+        records = list(self._segments())
+        objects = [ref for record in records for _, ref in record.objects.present()]
+        for ref in objects:
+            stored = self._store.head(ref.key, ref.version_id)
+            kept = stored.size_bytes, stored.checksum
+            prove(f"{ref.key} is kept as it was committed", kept == (ref.size_bytes, ref.checksum), kept)
+        size_bytes = sum(record.size_bytes for record in records)
         return Told(
-            says=f"{len(self._closed)} segments, {_mib(size_bytes)}, each stored once, "
-            "with a CRC-32C that the store checked",
-            facts={"objects": len(self._closed), "size_bytes": size_bytes},
+            says=f"{len(records)} segments, {_mib(size_bytes)}, as {len(objects)} objects, each stored once "
+            f"with a checksum that the store checked; [0, {end:,}) is in the tier",
+            facts={
+                "segments": len(records),
+                "objects": len(objects),
+                "size_bytes": size_bytes,
+                "frontier": end,
+            },
         )
 
     def damage(self) -> Told:
         """The same segment with one bit flipped is noticed on disk, and S3 does not take it for the other."""
         segment = self._closed[0]
         body = bytearray(segment.path.read_bytes())
-        flipped_at = _batch_range(segment.path)[0] + INTO_BATCH_BYTES
+        flipped_at = _batch_in_the_middle(segment.path) + INTO_BATCH_BYTES
         body[flipped_at] ^= 1
         copy = self._folder / "damaged" / segment.path.name
         copy.parent.mkdir()
@@ -156,14 +200,15 @@ class Demo:
         defect = scan_segment(copy).defect
         prove("a scan finds the flipped bit", defect is not None)
         assert defect is not None
-        key = f"{PREFIX}damaged.log"
-        crc = self._crcs[PREFIX + segment.path.name]
+        [record] = [each for each in self._segments() if each.base_offset == segment.base_offset]
+        assert record.objects.log is not None
         try:
-            s3.put_once(self._s3, self._bucket.name, key, bytes(body), crc=crc)
-        except UploadRefused as refused:
-            prove("the store names the reason", refused.why == "BadDigest", refused.why)
+            self._plain_store.put_new(f"{PREFIX}/damaged.log", InMemory(body), record.objects.log.checksum)
+        except StoreError as refused:
+            why = type(refused).__name__
         else:
-            prove("the store refuses it", False, "it took the object")
+            why = ""
+        prove("the store refuses what is not what its checksum says", bool(why))
         return Told(
             says=f"one bit flipped at byte {flipped_at:,} of a copy: the scan says {defect.kind.value} "
             f"in the batch at byte {defect.position:,}, and S3 refuses the upload",
@@ -171,66 +216,108 @@ class Demo:
                 "flipped_at": flipped_at,
                 "defect": defect.kind.value,
                 "position": defect.position,
-                "refused": "BadDigest",
+                "refused": why,
             },
         )
 
-    def list_objects(self) -> Told:
-        listed = s3.sizes_by_key(self._s3, self._bucket.name, PREFIX)
-        expected = {PREFIX + segment.path.name: segment.size_bytes for segment in self._closed}
-        prove("the bucket holds these objects and no other", listed == expected, listed)
-        for key, crc in self._crcs.items():
-            stored = s3.stored_crc32c(self._s3, self._bucket.name, key)
-            prove(f"{key} is kept with its checksum", stored == s3.base64_crc32c(crc), stored)
+    def lose(self) -> Told:
+        """DeleteRecords takes the head of the log from every broker, as a mistake would."""
+        end = self._closed[-1].end_offset
+        assert end is not None
+        config = {"bootstrap.servers": self._cluster.bootstrap}
+        partition = TopicPartition(TOPIC, 0)
+        KafkaDeleteRecords(config).delete_records(partition, end)
+        cluster = KafkaCluster(config, monotonic_s=time.monotonic)
+        found = cluster.leader_offsets([partition])[partition]
+        prove("the broker has lost it", isinstance(found, LeaderOffsets) and found.log_start == end, found)
         return Told(
-            says=f"{len(listed)} objects, sizes and checksums as they were committed",
-            facts={"objects": len(listed), "size_bytes": sum(listed.values())},
+            says=f"somebody's DeleteRecords takes [0, {end:,}) from every broker: no consumer can read it",
+            facts={"end_offset": end},
         )
 
     def read_back(self) -> Told:
-        """A range of one object against the same bytes on the broker's disk, and as records."""
-        segment = self._closed[len(self._closed) // 2]
-        start, end = _batch_range(segment.path)
-        found = s3.read_range(self._s3, self._bucket.name, PREFIX + segment.path.name, start, end)
-        with segment.path.open("rb") as local:
-            local.seek(start)
-            prove("the range is byte-equal with the file", found == local.read(end - start), len(found))
-        offsets = list(_offsets(memoryview(found)))
-        prove(
-            "its records follow each other", offsets == list(range(offsets[0], offsets[-1] + 1)), offsets[:3]
-        )
+        """Every record that the broker lost, from the bucket alone, with the value that was produced."""
+        table = self._table()
+        log = self._log(table)
+        found, of_log = coverage_of(table, log), table.of(log)
+        assert of_log is not None
+        count = 0
+        with TieredReader(self._store) as reader:
+            tiered = TieredLog(log=log, coverage=found, segment=lambda name: of_log.segment(log, name))
+            for record in reader.records(tiered, tiered.start, found.frontier.offset):
+                is_right = record.offset == count and record.value == _value(count)
+                prove(f"record {count} is what was produced", is_right, record)
+                count += 1
+        prove("none is missing", count == found.frontier.offset, count)
         return Told(
-            says=f"bytes [{start:,}, {end:,}) of {segment.path.name}: equal to the broker's file, "
-            f"and they are the records [{offsets[0]:,}, {offsets[-1] + 1:,})",
-            facts={
-                "object": PREFIX + segment.path.name,
-                "range": [start, end],
-                "offsets": [offsets[0], offsets[-1] + 1],
-            },
+            says=f"{count:,} records read back from the bucket alone, each once and as it was produced",
+            facts={"records": count},
         )
 
+    def _agent_options(self) -> list[str]:
+        at = self._bucket.address
+        options = {
+            "--bootstrap": self._cluster.bootstrap,
+            "--bucket": at.bucket,
+            "--endpoint-url": at.endpoint_url,
+            "--region": at.region,
+            "--prefix": PREFIX,
+            "--topic": TOPIC,
+            "--listen": "127.0.0.1:0",
+            "--state-dir": str(self._folder / "agent"),
+            "--log-dir": str(self._cluster.log_dirs()[0]),
+        }
+        return [word for option in options.items() for word in option]
 
-def _values(count: int) -> Iterable[bytes]:
-    filler = b"." * RECORD_BYTES
-    return ((b"high water at quay %08d " % number + filler)[:RECORD_BYTES] for number in range(count))
+    def _table(self) -> ReferenceTable:
+        config = {"bootstrap.servers": self._cluster.bootstrap}
+        return replay(config, check_topic(config))
+
+    def _log(self, table: ReferenceTable) -> LogId:
+        [log] = list(table.logs())
+        return log
+
+    def _segments(self) -> Iterator[SegmentRecord]:
+        """What the tier holds, by the metadata topic."""
+        table = self._table()
+        log = self._log(table)
+        view, of_log = table.view(log), table.of(log)
+        assert view is not None
+        assert of_log is not None
+        for summary in view.segments():
+            record = of_log.segment(log, summary.segment_id)
+            if record is not None and record.state is SegmentState.COPY_FINISHED:
+                yield record
+
+    def _covered(self) -> tuple[int, int] | None:
+        try:
+            table = self._table()
+            found = coverage_of(table, self._log(table))
+        except (StatedError, ValueError):  # the topic, or the log's record in it, is not there yet
+            return None
+        return found.frontier.start, found.frontier.offset
 
 
-def _batch_range(path: Path) -> tuple[int, int]:
-    """Where some batches in the middle of a segment begin and end."""
+def coverage_of(table: ReferenceTable, log: LogId) -> Coverage:
+    view = table.view(log)
+    found = None if view is None else coverage(view)
+    if not isinstance(found, Coverage):
+        raise ValueError(found)
+    return found
+
+
+def _value(number: int) -> bytes:
+    return (b"high water at quay %08d " % number).ljust(RECORD_BYTES, b".")
+
+
+def _batch_in_the_middle(path: Path) -> int:
+    """Where a batch in the middle of a segment begins."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        ends = [batch.position + batch.header.size_bytes for batch in iter_batches(descriptor)]
+        begins = [batch.position for batch in iter_batches(descriptor)]
     finally:
         os.close(descriptor)
-    middle = len(ends) // 2
-    return ends[middle - 1], ends[min(middle + RANGE_BATCHES, len(ends)) - 1]
-
-
-def _offsets(batches: memoryview) -> Iterator[int]:
-    while batches:
-        header = read_header(batches)
-        yield from (record.offset for record in read_records(batches[: header.size_bytes], header))
-        batches = batches[header.size_bytes :]
+    return begins[len(begins) // 2]
 
 
 def _mib(size_bytes: int) -> str:

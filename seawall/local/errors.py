@@ -69,11 +69,3 @@ class ExtraMissing(LocalServerError):
 
     package: str
     extra: str
-
-
-@dataclass(kw_only=True, eq=False)
-class UploadRefused(LocalServerError):
-    """{name} refused the object {key}: {why}"""
-
-    key: str
-    why: str

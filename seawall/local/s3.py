@@ -7,7 +7,6 @@ account and never fails over somebody's settings.
 
 from __future__ import annotations
 
-import base64
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import ClientError
 
-from seawall.local.errors import UploadRefused
+from tiering.store.s3 import S3Store, S3StoreSettings
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -72,35 +70,17 @@ def make_bucket(address: S3Address) -> None:
     connect(address).create_bucket(Bucket=address.bucket, ObjectLockEnabledForBucket=True)
 
 
-def base64_crc32c(crc: int) -> str:
-    """A CRC-32C as S3's headers have it."""
-    return base64.b64encode(crc.to_bytes(4, "big")).decode()
-
-
-def put_once(s3: S3Client, bucket: str, key: str, body: bytes, *, crc: int) -> str:
-    """Store an object that was not there, with the checksum that it must have; its version id."""
-    try:
-        answer = s3.put_object(
-            Bucket=bucket, Key=key, Body=body, ChecksumCRC32C=base64_crc32c(crc), IfNoneMatch="*"
-        )
-    except ClientError as refused:
-        why = refused.response["Error"]["Code"]
-        raise UploadRefused(name=s3.meta.endpoint_url, key=key, why=why) from refused
-    return answer["VersionId"]
-
-
-def sizes_by_key(s3: S3Client, bucket: str, prefix: str) -> dict[str, int]:
-    """Every object under a prefix, page by page."""
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    return {found["Key"]: found["Size"] for page in pages for found in page.get("Contents", [])}
-
-
-def stored_crc32c(s3: S3Client, bucket: str, key: str) -> str | None:
-    """The checksum that the store keeps with the object, as its headers have it."""
-    return s3.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED").get("ChecksumCRC32C")
-
-
-def read_range(s3: S3Client, bucket: str, key: str, start: int, end: int) -> bytes:
-    """Bytes [start, end) of an object."""
-    answer = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")
-    return answer["Body"].read()
+def segment_store(address: S3Address) -> S3Store:
+    """The bucket as the rest of Seawall uses one, with who we say we are here."""
+    session = boto3.Session(
+        aws_access_key_id=address.access_key_id,
+        aws_secret_access_key=address.secret_access_key,
+        region_name=address.region,
+    )
+    settings = S3StoreSettings(
+        bucket=address.bucket,
+        endpoint_url=address.endpoint_url,
+        region=address.region,
+        addressing_style="path",
+    )
+    return S3Store(settings, session)

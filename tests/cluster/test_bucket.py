@@ -8,10 +8,10 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from seawall.local.bucket import LocalBucket
-from seawall.local.s3 import base64_crc32c, connect
+from seawall.local.s3 import connect
 
-CRC_OF_HELLO = base64_crc32c(0x9A71BB4C)  # CRC-32C of b"hello"
-WRONG_CRC = base64_crc32c(1)
+CRC_OF_HELLO = "mnG7TA=="  # CRC-32C of b"hello"
+WRONG_CRC = "AAAAAQ=="
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=timezone.utc)
 
 

@@ -15,7 +15,7 @@ from seawall.cli.exit_codes import FINDINGS
 from seawall.demo import Chapter, Demo, Told, prove
 from tests.seawall.cli.calling import call
 
-CHAPTERS = ["start", "produce", "verify", "copy", "damage", "list", "read"]
+CHAPTERS = ["start", "produce", "verify", "tier", "damage", "lose", "read"]
 
 
 def processes_that_mention(text: str) -> list[str]:
@@ -47,10 +47,10 @@ def test_the_demo_proves_every_step_and_leaves_nothing(tmp_path: Path) -> None:
     by_name = {step["step"]: step for step in steps}
     assert done.returncode == 0
     assert [step["step"] for step in steps] == [*CHAPTERS, "proved"]
-    assert (
-        by_name["produce"]["closed_segments"] == by_name["copy"]["objects"] == by_name["list"]["objects"] > 3
-    )
-    assert by_name["verify"]["size_bytes"] == by_name["copy"]["size_bytes"] == by_name["list"]["size_bytes"]
+    assert by_name["produce"]["closed_segments"] == by_name["tier"]["segments"] > 3
+    assert by_name["tier"]["objects"] == 3 * by_name["tier"]["segments"]
+    assert by_name["verify"]["size_bytes"] == by_name["tier"]["size_bytes"]
+    assert by_name["tier"]["frontier"] == by_name["lose"]["end_offset"] == by_name["read"]["records"] > 0
     assert by_name["damage"]["defect"] == "crc_mismatch"
     assert by_name["damage"]["position"] < by_name["damage"]["flipped_at"]
     assert list(tmp_path.glob("seawall-demo-*")) == []
