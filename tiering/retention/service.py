@@ -150,12 +150,13 @@ class RemoteRetention:
     def _named(self) -> list[tuple[TopicPartition, LogId]]:
         """Every log that has a record, by the name that its topic had."""
         with self.table.metadata.table() as tables:
-            views = [(log, tables.view(log)) for log in tables.logs()]
-        return [
-            (TopicPartition(view.record.topic, log.partition), log)
-            for log, view in views
-            if view is not None and view.record is not None
-        ]
+            logs = list(tables.logs())
+        named = []
+        for log in logs:  # the table is let go of between two logs: there may be many
+            view = self.table.metadata.view(log)
+            if view is not None and view.record is not None:
+                named.append((TopicPartition(view.record.topic, log.partition), log))
+        return named
 
     def _keeps_partition_of(self, log: LogId) -> bool:
         """Whether this broker leads the metadata partition that a log is in."""

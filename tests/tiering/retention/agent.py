@@ -32,6 +32,7 @@ from tiering.cluster.interface import (
     Unknown,
 )
 from tiering.log.wire import Uuid
+from tiering.retention.expire import Objects
 from tiering.retention.service import RemoteRetention, RetentionLimits
 from tiering.retention.table_end import MetadataEnds, ReadToEnd
 from tiering.retention.topic_watch import TopicWatch
@@ -156,6 +157,7 @@ class Agent:
     )
     requests: int = 0
     fail_on: str | None = None
+    objects: Objects | None = None  # None: this agent, before its MemoryStore
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
@@ -185,7 +187,7 @@ class Agent:
             survey=lambda: HostSurvey(
                 broker=BrokerIdentity(cluster_id=CLUSTER_ID, broker_id=BROKER), log_dirs=(), offline=()
             ),
-            objects=self,
+            objects=self.objects or self,
             policy=lambda topic: read_policy(self.policy).effective(topic),
             pace=self._pace,
             sink=self,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+import time
 from dataclasses import replace
 
+import boto3
 import pytest
 
+from seawall.local.bucket import LocalBucket
 from tests.tiering.retention.agent import BROKER, METADATA, PARTITIONS, Agent
 from tests.tiering.retention.world import DAY_MS, EPOCH, HOUR_MS
 from tests.tiering.segments.strategies import LOG, OTHER_LOG
+from tests.tiering.store.contract import checksum_of
 from tiering.cluster.interface import TopicPartition
 from tiering.retention.expiry import Advance
 from tiering.retention.remote import Presence, Remove
@@ -16,6 +21,10 @@ from tiering.retention.remote_policy import TOPIC_GRACE_MS
 from tiering.retention.topic_watch import GONE_AFTER_MS, TopicWatch
 from tiering.segments.keys import metadata_partition
 from tiering.segments.records import Hold, SegmentState
+from tiering.store.content import InMemory
+from tiering.store.patient import PatientStore
+from tiering.store.retry import Retrier, RetryPolicy
+from tiering.store.s3 import S3Store, S3StoreSettings
 
 ORDERS = TopicPartition("orders", LOG.partition)
 PAYMENTS = TopicPartition("payments", OTHER_LOG.partition)
@@ -255,6 +264,39 @@ def test_the_uploader_leaves_a_half_removed_copy_to_retention(agent: Agent) -> N
     assert agent.metadata.unfinished(LOG) == ()
     taken = agent.retention.run_once()
     assert (taken[LOG].reason, agent.marked(LOG)) == ("held", set())
+
+
+def test_in_a_real_bucket_a_removal_is_a_marker(bucket: LocalBucket) -> None:
+    """T5: every version is still there, and readable, under the marker; nothing else changes."""
+    at = bucket.address
+    session = boto3.Session(
+        aws_access_key_id=at.access_key_id, aws_secret_access_key=at.secret_access_key, region_name=at.region
+    )
+    raw = S3Store(S3StoreSettings(bucket=at.bucket, endpoint_url=at.endpoint_url, region=at.region), session)
+    retrier = Retrier(RetryPolicy(), clock=time.monotonic, sleep=time.sleep, random=random.random)
+    store = PatientStore(raw, retrier)
+    agent = Agent(objects=store)
+    agent.claim(LOG)
+    copies = [agent.copy(LOG, 0, 100), agent.copy(LOG, 100, 200, age_ms=0)]
+    content = InMemory(b"bytes")
+    versions = {}
+    for copy in copies:
+        for kind in ("log", "aux", "json"):
+            key = f"{copy.key_stem}.{kind}"
+            versions[key] = store.put_new(key, content, checksum_of(b"bytes"))
+
+    agent.retention.run_once()
+    agent.now_ms += DAY_MS
+    agent.retention.run_once()
+
+    expired, kept = copies
+    assert not list(store.list_keys(expired.key_stem))
+    assert len(list(store.list_keys(kept.key_stem))) == 3
+    for key, version_id in versions.items():
+        assert version_id is not None
+        assert store.read_range(key, version_id, 0, 5) == b"bytes"
+    listed = list(store.list_versions(expired.key_stem))
+    assert sorted(each.is_delete_marker for each in listed) == [False] * 3 + [True] * 3
 
 
 def _hold(start: int, end: int) -> Hold:

@@ -6,17 +6,29 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from rules.events import TrimOutcome, TrimResult
-from rules.identity import LogId
+from rules.events import TrimCertified, TrimOutcome, TrimResult
+from rules.identity import LogId, ObjectRef
 from seawall.local.broker import LocalCluster
 from seawall.local.ports import ReservedPort
+from seawall.local.waiting import wait_until
 from tests.cluster import produce
 from tests.cluster.produce import Writer, texts
+from tests.tiering.retention.agent import Agent
 from tests.tiering.retention.trim_world import LOG, TrimWorld, certified
+from tests.tiering.segments.strategies import CLUSTER_ID, log_record, segment
+from tiering.cluster.host import LocalPartition
 from tiering.cluster.interface import LeaderOffsets, TopicPartition
 from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.leadership import AdminLeadership
+from tiering.cluster.log_dirs import Surveyor
+from tiering.cluster.topics import TopicFilter
+from tiering.retention.digests import DigestBoard
 from tiering.retention.kafka import KafkaDeleteRecords
+from tiering.retention.local_service import LocalTrim
 from tiering.retention.local_trim import Answer, Pending, TrimRun, settle
+from tiering.segments.records import SegmentState
+from tiering.store.interface import Stored
+from tiering.uploader.one_log import Cluster
 
 
 def settings(cluster: LocalCluster) -> dict[str, str]:
@@ -90,3 +102,99 @@ def test_nobody_there_is_a_timeout(tmp_path: Path) -> None:
         answered = requests.delete_records(TopicPartition("t", 0), 1)
 
     assert answered.answer is Answer.TIMED_OUT
+
+
+def test_a_whole_trim_beside_a_broker(broker: LocalCluster) -> None:
+    """Files, leader, settings, log start are its own; the start moves to the end of what is in the tier."""
+    topic = "trim-whole"
+    produce.create_topic(broker, topic)
+    Writer(broker, topic, "plain").send_all(texts(400))
+    beside = BesideABroker(broker, topic)
+    closed = [each for each in beside.replica().closed_segments if each.end_offset is not None]
+    assert len(closed) > 2
+    for each in closed[:-1]:
+        beside.copy(each.base_offset, each.end_offset or 0)
+    wait_until(
+        lambda: beside.replica().checkpoint_high_watermark == 400,
+        name=topic,
+        wanted="a checkpoint, which would lower the bound",
+        deadline_s=30.0,
+    )
+
+    beside.trim.run_once()
+
+    certified_event, outcome = beside.agent.events
+    assert isinstance(certified_event, TrimCertified)
+    assert isinstance(outcome, TrimOutcome)
+    assert certified_event.new_start == closed[-2].end_offset
+    assert (outcome.result, outcome.start_read_back) == (TrimResult.ADVANCED, closed[-2].end_offset)
+    [status] = beside.trim.run_once().values()
+    assert (status.state, status.reason) == ("kept", "not_in_tier")
+
+
+class BesideABroker:
+    """The trimming of an agent beside a real broker; the topic of metadata and the store are in memory."""
+
+    def __init__(self, cluster: LocalCluster, topic: str) -> None:
+        self.topic, self.partition = topic, TopicPartition(topic, 0)
+        asked = KafkaCluster(settings(cluster), monotonic_s=time.monotonic)
+        self.survey = Surveyor(
+            cluster.log_dirs(1), topics=TopicFilter(include=(topic,)), now_ns=time.time_ns
+        ).survey
+        self.agent = Agent(now_ms=time.time_ns() // 1_000_000)
+        host, replica = self.survey(), self.replica()
+        self.log = LogId(CLUSTER_ID, replica.incarnation.topic_id, 0)
+        self.refs: dict[str, ObjectRef] = {}
+        self.agent.put(log_record(0, log=self.log, topic=topic, epochs=((0, 0),)))
+        self.trim = LocalTrim(
+            survey=lambda: replace(self.survey(), broker=replace(host.broker, cluster_id=CLUSTER_ID)),
+            cluster=Cluster(
+                leadership=AdminLeadership(
+                    asked, broker_id=1, local_epoch=lambda _: self.replica().local_epoch
+                ),
+                offsets=asked,
+                settings=asked,
+            ),
+            table=self.agent.retention.table,
+            digests=DigestBoard(),
+            policy=self.agent.retention.policy,
+            objects=self,
+            requests=KafkaDeleteRecords(settings(cluster)),
+            sink=self.agent,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+            new_id=self.agent.retention.new_id,
+        )
+
+    def replica(self) -> LocalPartition:
+        return self.survey().live[self.partition]
+
+    def copy(self, base: int, end: int) -> None:
+        """As the uploader records it; its newest record is days old."""
+        number = next(self.agent.numbers)
+        whole = segment(
+            number, base, end, log=self.log, topic=self.topic, leader_epoch=0, max_timestamp_ms=1_000
+        )
+        self.agent.put(replace(whole, state=SegmentState.COPY_STARTED, objects=type(whole.objects)()))
+        self.agent.put(whole)
+        self.refs |= {ref.key: ref for _, ref in whole.objects.present()}
+
+    def head(self, key: str, version_id: str | None = None) -> Stored:
+        ref = self.refs[key]
+        return Stored(size_bytes=ref.size_bytes, checksum=ref.checksum, version_id=version_id or "")
+
+
+def test_remote_storage_is_asked_of_the_broker_itself(kip405_broker: LocalCluster) -> None:
+    """On a topic of Kafka's own tier nothing is asked for: DeleteRecords would delete its remote segments."""
+    topic = "trim-kip405"
+    produce.create_topic(
+        kip405_broker, topic, config={"remote.storage.enable": "true", "local.retention.ms": "3600000"}
+    )
+    Writer(kip405_broker, topic, "plain").send_all(texts(200))
+    beside = BesideABroker(kip405_broker, topic)
+    for each in beside.replica().closed_segments:
+        beside.copy(each.base_offset, each.end_offset or 0)
+
+    [status] = beside.trim.run_once().values()
+
+    assert (status.state, status.reason) == ("kept", "remote_storage")
+    assert beside.agent.events == []
