@@ -71,11 +71,27 @@ def fork(before: Epochs, after: Epochs) -> int | None:
     return None
 
 
-def extended(before: Epochs | None, live: Epochs) -> Epochs | UnknownBelow:
+def extended(
+    before: Epochs | None, live: Epochs, *, committed_survives: bool = False, unread_below: int = 0
+) -> Epochs | UnknownBelow:
     """The lineage of a leader whose own history is `live`, given what the log's record had.
 
     `live` is right wherever it reaches. Below it, the record is, up to the epoch that `live` begins with: of
     that epoch only the record knows the true start, and it is the same in every log that has the epoch.
+
+    Where the record does not know that epoch, it began at or below `live`'s first offset F, nobody knows
+    where: its predecessor's end is cut off (an idle topic whose retention took everything before the next
+    election is enough). Two things still tell what counts below F.
+
+    - `unread_below`: no copy is read below that offset, or there is none. With F at or below it nothing that
+      the answer could be wrong about is ever asked, so `live` alone will do.
+    - `committed_survives`: no election since the record's claim was unclean. A copy holds only what was
+      committed under that claim or an earlier one (T1). A leader that is elected cleanly has all that is
+      committed, so each copy is this log's, to its end, and by the record it was. So the record's lineage
+      goes on to F. It may say the old epoch where a newer one wrote, between the last committed offset and
+      F, and there no copy exists, nor can one be made: the log begins at F.
+
+    Else a leader may have cut off committed offsets and written others since, and which is UnknownBelow.
     """
     if before is None:
         return live
@@ -83,6 +99,11 @@ def extended(before: Epochs | None, live: Epochs) -> Epochs | UnknownBelow:
     if first.start_offset <= before[0].start_offset:
         return live
     known = next((each for each in before if each.epoch == first.epoch), None)
+    if known is None and committed_survives:
+        last_known = (each for each in before if each.epoch < first.epoch)
+        return (*(each for each in last_known if each.start_offset < first.start_offset), *live)
+    if known is None and first.start_offset <= unread_below:
+        return live
     if known is None or known.start_offset > first.start_offset:
         return UnknownBelow(offset=first.start_offset, epoch=first.epoch)
     older = tuple(each for each in before if each.epoch < first.epoch)

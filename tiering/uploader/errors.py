@@ -85,8 +85,11 @@ class CopyWithoutProgress(UploadError):
 class LineageUnknown(UploadError):
     """{log}: what belongs to it cannot be told below offset {offset}: epoch {epoch} has no known start
 
-    The broker's own history of leader epochs begins there, and the log's record in the metadata topic does
-    not know the epoch. Nothing is copied before somebody says where it began.
+    The broker's own history of leader epochs was cut there, the log's record in the metadata topic does not
+    know the epoch, and the topic allows unclean elections: one of them may have replaced records that are in
+    the tier. Either elect a replica whose `leader-epoch-checkpoint` begins below; or, if no election since
+    the last claim was unclean, set unclean.leader.election.enable=false on the topic: the copy then goes on
+    by itself. Nothing is copied and nothing is removed until then.
     """
 
     offset: int

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tiering.segments.lineage import UnknownBelow, extended
-from tiering.segments.records import EpochStart, Gap, LogId, LogRecord
+from tiering.segments.records import INT64_MAX, EpochStart, Gap, LogId, LogRecord
 from tiering.segments.view import LogView
 from tiering.uploader.errors import LineageUnknown
 
@@ -52,13 +52,22 @@ def first_claim(
     )
 
 
-def next_claim(view: LogView, writer: Writer, *, live: tuple[EpochStart, ...]) -> LogRecord:
+def next_claim(
+    view: LogView, writer: Writer, *, live: tuple[EpochStart, ...], committed_survives: bool
+) -> LogRecord:
     """A new leader's claim. It keeps all that the log's record says, and extends the lineage by its own.
 
     The claim that stands until now is repeated: what lower epochs wrote behind it stays fenced.
+    `committed_survives`: only a replica in sync may be elected for this topic.
     """
     before = _record(view)
-    lineage = extended(before.leader_epochs, live)
+    read_from = max(before.log_start, before.first_tiered_offset)
+    lineage = extended(
+        before.leader_epochs,
+        live,
+        committed_survives=committed_survives,
+        unread_below=read_from if len(view.finished.keys) else INT64_MAX,
+    )
     if isinstance(lineage, UnknownBelow):
         raise LineageUnknown(log=before.log, offset=lineage.offset, epoch=lineage.epoch)
     return replace(

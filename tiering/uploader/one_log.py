@@ -198,7 +198,8 @@ class OneLog:
                 attempts.log, attempts.topic, writer, live=live, first_tiered_offset=first_tiered_offset
             )
         else:
-            record = next_claim(view, writer, live=live)
+            survives = self._committed_survives()
+            record = next_claim(view, writer, live=live, committed_survives=survives)
         offset = self.tools.metadata.publish_log(record)
         self.tools.sink.emit(
             LeadershipClaimed(
@@ -211,6 +212,12 @@ class OneLog:
                 metadata_offset=offset,
             )
         )
+
+    def _committed_survives(self) -> bool:
+        """Whether the topic allows only replicas in sync to be elected: what is not known is no."""
+        topic = self.partition.topic
+        found = self.tools.cluster.settings.topic_settings([topic])[topic]
+        return not isinstance(found, Unknown) and not found.unclean_leader_election_enable.value
 
     def _rewrite(self, attempts: LogAttempts, shadowed: SegmentRecord | LogRecord) -> None:
         if isinstance(shadowed, SegmentRecord):
@@ -254,27 +261,34 @@ class OneLog:
         try:
             copy_segment(attempts, held, self.tools.ports(lead, self.local), attempt=self.status.failures + 1)
         except SegmentUnfit as unfit:
-            if unfit.problem == OFF_LINEAGE and held in self.held:
-                # Held since before a truncation: as long as it is, it hides the file that is the log's now.
+            if held in self.held and (unfit.problem == OFF_LINEAGE or not self._is_listed(held)):
+                # It hides the file that is the log's now, or that the log has none any more: a gap.
                 self.tools.holder.forget(holder_name(self.status.log), held.base_offset)
             raise
         finally:
             if held not in self.held:
                 held.close()
-        self._check_progress(held)
+        self._check_progress(attempts, held)
         status = self.status
         status.copied_segments += 1
         status.copied_bytes += held.size_bytes
         self.tools.holder.release(holder_name(status.log), below=held.end_offset)
         self.held = tuple(each for each in self.held if each.end_offset > held.end_offset)
 
-    def _check_progress(self, copied: HeldSegment) -> None:
-        """A committed copy moves the frontier to its end; one that does not would be made for ever (T7)."""
+    def _is_listed(self, held: HeldSegment) -> bool:
+        return any(each.base_offset == held.base_offset for each in self.local.listing.segments)
+
+    def _check_progress(self, attempts: LogAttempts, copied: HeldSegment) -> None:
+        """A committed copy moves the frontier to its end; one that does not would be made for ever (T7).
+
+        If another leads since the commit, it is for that one's lineage to say where the frontier is.
+        """
         log = self.status.log
         view = self.tools.metadata.view(log)
         reached = Inconclusive("it is gone") if view is None else frontier(view)
         offset = -1 if isinstance(reached, Inconclusive) else reached.offset
-        if offset < copied.end_offset:
+        still_ours = view is not None and view.claims[-1].epoch == attempts.leader_epoch
+        if still_ours and offset < copied.end_offset:
             raise CopyWithoutProgress(
                 log=log, base_offset=copied.base_offset, end_offset=copied.end_offset, frontier=offset
             )

@@ -1,13 +1,15 @@
 """A cluster small enough for a model test: real segment files on disk, a topic in memory, agents that die.
 
-Replicas of one log hold the same records and cut them into segments wherever they like. Every record's value
-names its offset and the epoch it was written in, so that what comes back from the store proves itself. An
-agent is the real UploadService over the real table and decisions; its process ends at any effect (`Plan`),
-and the next one starts from nothing but the topic, the bucket and its broker's disk.
+Replicas of one log hold the same records and cut them into segments wherever they like (`replica`). Every
+record's value names its offset and the epoch it was written in, so that what comes back from the store proves
+itself. An agent is the real UploadService over the real table and decisions; its process lives on from pass
+to pass until it is killed at any effect (`Plan`), and the next one starts from nothing but the topic, the
+bucket and its broker's disk.
 """
 
 from __future__ import annotations
 
+import base64
 import itertools
 import random
 import shutil
@@ -15,9 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rules.events import GapRecorded, LeadershipClaimed, LogEvent
 from rules.identity import LogId
-from tests.encode.record_batch import PlainRecord, encode_batch
-from tests.tiering.uploader.world import FakeObjects, FakeSink, Plan
+from tests.tiering.uploader.replica import Replica, batch_of
+from tests.tiering.uploader.world import FakeObjects, FakeSink, Killed, Plan
 from tiering.cluster.interface import (
     LeaderOffsets,
     Leadership,
@@ -30,8 +33,7 @@ from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.settings import Setting, Source, topic_settings
 from tiering.cluster.topics import TopicFilter
 from tiering.log.batch import read_header, read_records
-from tiering.log.directory import read_partition_directory
-from tiering.log.segment import BatchAt
+from tiering.log.checkpoints import EpochStart
 from tiering.log.windows import walk
 from tiering.log.wire import Uuid
 from tiering.segments.coverage import Coverage, Piece, coverage
@@ -45,9 +47,9 @@ from tiering.uploader.holder import HoldLimits, SegmentHolder
 from tiering.uploader.metadata import Metadata
 from tiering.uploader.one_log import Cluster, Tools
 from tiering.uploader.service import UploadService
+from tiering.uploader.status import LogStatus
 
-TOPIC, TOPIC_ID, CLUSTER_ID = "orders", Uuid("CgkTzsXgRlOwPTRJHnL2yg"), "c1"
-LOG = LogId(CLUSTER_ID, TOPIC_ID, 0)
+TOPIC, CLUSTER_ID = "orders", "c1"
 PARTITION = TopicPartition(TOPIC, 0)
 PARTITIONS = 4  # of the metadata topic
 DEFAULTS = {
@@ -62,108 +64,41 @@ DEFAULTS = {
     "file.delete.delay.ms": "60000",
     "min.insync.replicas": "1",
     "max.message.bytes": "1048588",
-    "unclean.leader.election.enable": "false",
 }
 
 
-def value_of(offset: int, epoch: int) -> bytes:
-    return f"{offset}@{epoch}".encode()
-
-
-@dataclass(slots=True)
-class Replica:
-    """One broker's copy of the log: real files, in one log dir."""
-
-    broker_id: int
-    log_dir: Path
-    segments: list[tuple[int, bytearray]] = field(default_factory=list)  # base, bytes; the last is active
-    epochs: list[tuple[int, int]] = field(default_factory=list)
-    end: int = 0
-
-    @property
-    def path(self) -> Path:
-        return self.log_dir / f"{TOPIC}-0"
-
-    @property
-    def start(self) -> int:
-        return self.segments[0][0]
-
-    def begin(self) -> None:
-        self.path.mkdir(parents=True)
-        (self.log_dir / "meta.properties").write_text(
-            f"version=1\ncluster.id={CLUSTER_ID}\nnode.id={self.broker_id}\n"
-        )
-        (self.path / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
-        self.segments = [(0, bytearray())]
-        self._write_out()
-
-    def append(self, records: list[PlainRecord], epoch: int) -> None:
-        self.note_epoch(epoch, records[0].offset)
-        self.segments[-1][1].extend(encode_batch(records, leader_epoch=epoch))
-        self.end = records[-1].offset + 1
-        self._write_out()
-
-    def note_epoch(self, epoch: int, start: int) -> None:
-        if not self.epochs or self.epochs[-1][0] < epoch:
-            self.epochs = [each for each in self.epochs if each[1] < start]
-            self.epochs.append((epoch, start))
-            self._write_out()
-
-    def roll(self) -> None:
-        if self.segments[-1][1]:
-            self.segments.append((self.end, bytearray()))
-            self._write_out()
-
-    def drop_first(self) -> None:
-        """Local retention takes the oldest closed segment; the epoch history is cut with it."""
-        if len(self.segments) > 1:
-            base, _ = self.segments.pop(0)
-            (self.path / f"{base:020d}.log").unlink()
-            start = self.start
-            later = [each for each in self.epochs if each[1] > start]
-            before = [each for each in self.epochs if each[1] <= start]
-            self.epochs = [*([(before[-1][0], start)] if before else []), *later]
-            self._write_out()
-
-    def has(self, offset: int) -> bool:
-        return self.start <= offset < self.end
-
-    def _write_out(self) -> None:
-        for base, content in self.segments:
-            (self.path / f"{base:020d}.log").write_bytes(content)
-        lines = [f"{epoch} {start}\n" for epoch, start in self.epochs]
-        (self.path / "leader-epoch-checkpoint").write_text(f"0\n{len(lines)}\n{''.join(lines)}")
+def topic_id_of(number: int) -> Uuid:
+    """The id of the topic's incarnation so and so many."""
+    return Uuid(base64.urlsafe_b64encode(((0xA11 << 64) + number).to_bytes(16, "big")).decode().rstrip("="))
 
 
 @dataclass(slots=True)
 class FakeCluster:
-    """Answers as brokers would: one leader, one epoch, everything replicated at once."""
+    """One log's brokers: who leads, who is in sync, what is committed."""
 
     replicas: dict[int, Replica]
+    topic_id: Uuid
     leader_id: int = 1
     epoch: int = 0
-    held_back: int = 0  # so many records at the end are not committed yet
-    silent: bool = False
+    in_sync: set[int] = field(default_factory=set)
+    high_watermark: int = 0
+    unclean_allowed: bool = True
 
     @property
     def leader(self) -> Replica:
         return self.replicas[self.leader_id]
-
-    @property
-    def high_watermark(self) -> int:
-        return max(0, self.leader.end - self.held_back)
 
     def leadership(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, Leadership | Unknown]:
         answer = Leadership(
             topic=TOPIC,
-            topic_id=TOPIC_ID,
+            topic_id=self.topic_id,
             partition=0,
             leader_id=self.leader_id,
             leader_epoch=self.epoch,
             replicas=tuple(self.replicas),
-            isr=tuple(self.replicas),
+            isr=tuple(sorted(self.in_sync)),
             recovery=Recovery.RECOVERED,
         )
         return dict.fromkeys(partitions, answer)
@@ -172,17 +107,20 @@ class FakeCluster:
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, LeaderOffsets | Unknown]:
         answer = LeaderOffsets(
-            topic_id=TOPIC_ID,
+            topic_id=self.topic_id,
             leader_id=self.leader_id,
             leader_epoch=self.epoch,
             high_watermark=self.high_watermark,
             last_stable_offset=self.high_watermark,
-            log_start=self.leader.start,
+            log_start=self.leader.log_start,
         )
         return dict.fromkeys(partitions, answer)
 
     def topic_settings(self, topics: Iterable[str]) -> Mapping[str, TopicSettings | Unknown]:
-        entries = {name: Setting(value=value, source=Source.DEFAULT) for name, value in DEFAULTS.items()}
+        unclean = {"unclean.leader.election.enable": str(self.unclean_allowed).lower()}
+        entries = {
+            name: Setting(value=value, source=Source.DEFAULT) for name, value in (DEFAULTS | unclean).items()
+        }
         return {topic: topic_settings(topic, entries) for topic in topics}
 
     def broker_settings(self, broker_id: int) -> Unknown:
@@ -191,7 +129,7 @@ class FakeCluster:
 
 @dataclass(slots=True)
 class MemoryTopic:
-    """The metadata topic, and the tables that follow it."""
+    """The metadata topic, the tables that follow it, and a reader's own."""
 
     plan: Plan
     records: dict[int, list[TopicRecord]] = field(default_factory=lambda: {n: [] for n in range(PARTITIONS)})
@@ -201,77 +139,217 @@ class MemoryTopic:
             cluster_id=CLUSTER_ID, topic_id="AAAAAAAAAAAAAAAAAAAAAg", partition_count=PARTITIONS
         )
     )
+    reader: ReferenceTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = self.replayed()
 
     def append(self, log: LogId, key: bytes, value: bytes) -> int:
         partition = metadata_partition(log, PARTITIONS)
         for _ in self.plan.effect():
-            record = TopicRecord(len(self.records[partition]), key, value)
+            offset = len(self.records[partition])
+            record = TopicRecord(offset, key, value)
             self.records[partition].append(record)
+            for table in self.reader.partitions():
+                if table.partition == partition:
+                    table.apply_many([record])
             for follower in self.followers:
                 follower.applied(partition, [record])
-        return record.offset
+        return offset
 
-    def replayed(self) -> ReferenceTable:
+    def replayed(self, *, upto: int | None = None) -> ReferenceTable:
+        """A new process's table; `upto`: one that has come no further in any partition yet."""
         tables = []
         for partition, records in self.records.items():
             table = PartitionTable(self.topic, partition, complete_from=len(records))
-            table.apply_many(records)
+            table.apply_many(records[:upto])
             tables.append(table)
         return ReferenceTable(tables)
 
 
+@dataclass(slots=True)
+class WatchedSink(FakeSink):
+    """Takes events, and notes at once what can be judged only at their time."""
+
+    cluster: FakeCluster | None = None
+    claims: dict[LogId, list[tuple[int, int]]] = field(default_factory=dict)  # epoch, offset in the topic
+    wrong_gaps: list[GapRecorded] = field(default_factory=list)
+
+    def emit(self, event: LogEvent) -> None:
+        FakeSink.emit(self, event)
+        if isinstance(event, LeadershipClaimed):
+            self.claims.setdefault(event.log, []).append((event.leader_epoch, event.metadata_offset))
+        if isinstance(event, GapRecorded) and self.cluster is not None:
+            leads = (event.log.topic_id, event.leader_epoch) == (self.cluster.topic_id, self.cluster.epoch)
+            if leads and any(map(self.cluster.leader.has, range(event.start_offset, event.end_offset))):
+                self.wrong_gaps.append(event)
+
+
+@dataclass(slots=True, kw_only=True)
+class Agent:
+    """One process."""
+
+    service: UploadService
+    metadata: Metadata
+
+
 class SmallCluster:
-    """The brokers, the topic, the bucket, and one agent a broker that is made anew for every run."""
+    """The brokers, the topic, the bucket, and one agent beside each broker."""
 
     def __init__(self, folder: Path, *, brokers: int = 3, seed: int = 0) -> None:
         self.folder = folder
         self.chance = random.Random(seed)
         self.plan = Plan()
-        self.cluster = FakeCluster(
-            {n: Replica(broker_id=n, log_dir=folder / f"broker-{n}") for n in range(1, brokers + 1)}
-        )
-        for replica in self.cluster.replicas.values():
-            replica.begin()
+        replicas = {
+            n: Replica(broker_id=n, path=folder / f"broker-{n}" / f"{TOPIC}-0", chance=self.chance)
+            for n in range(1, brokers + 1)
+        }
+        self.cluster = FakeCluster(replicas, topic_id_of(1))
         self.topic = MemoryTopic(self.plan)
         self.objects = FakeObjects(self.plan)
-        self.sink = FakeSink()
-        self.written: dict[int, bytes] = {}  # what each offset of the log holds
+        self.sink = WatchedSink(cluster=self.cluster)
+        self.agents: dict[int, Agent] = {}
+        self._frozen: dict[tuple[LogId, int], Mapping[int, bytes]] = {}
+        self._parsed: dict[str, Mapping[int, bytes]] = {}
+        self._committed: dict[LogId, int] = {}  # the highest high watermark that each log ever had
+        self._incarnations = itertools.count(1)
         self._ids, self._clock = itertools.count(1), itertools.count(1_700_000_000_000, 1_000_000)
-        self.cluster.leader.note_epoch(0, 0)
+        for broker_id in replicas:
+            (folder / f"broker-{broker_id}").mkdir(parents=True)
+            (folder / f"broker-{broker_id}" / "meta.properties").write_text(
+                f"version=1\ncluster.id={CLUSTER_ID}\nnode.id={broker_id}\n"
+            )
+        self.recreate_topic()
 
-    def produce(self, count: int) -> None:
-        """Records to every replica; each may cut its log wherever it likes."""
-        cluster, start = self.cluster, self.cluster.leader.end
-        records = [
-            PlainRecord(offset=o, timestamp_ms=1_700_000_000_000 + o, value=value_of(o, cluster.epoch))
-            for o in range(start, start + count)
-        ]
-        self.written |= {record.offset: record.value or b"" for record in records}
-        for replica in cluster.replicas.values():
-            replica.append(records, cluster.epoch)
-            if self.chance.random() < 0.4:
-                replica.roll()
+    # What the log is, and what happens to it
 
-    def move_leader(self, broker_id: int) -> None:
+    @property
+    def log(self) -> LogId:
+        return LogId(CLUSTER_ID, self.cluster.topic_id, 0)
+
+    def truth(self, log: LogId, epoch: int) -> Mapping[int, bytes]:
+        """What the leader of an epoch had, or has, for each offset."""
+        if (log, epoch) == (self.log, self.cluster.epoch):
+            return self.cluster.leader.values()
+        return self._frozen[log, epoch]
+
+    def committed(self, log: LogId) -> int:
+        """The highest high watermark that a log ever had."""
+        return self._committed.get(log, 0)
+
+    def recreate_topic(self) -> None:
+        """The topic is deleted and made anew under its old name."""
         cluster = self.cluster
-        cluster.leader_id, cluster.epoch = broker_id, cluster.epoch + 1
-        cluster.leader.note_epoch(cluster.epoch, cluster.leader.end)
+        self._freeze()
+        cluster.topic_id = topic_id_of(next(self._incarnations))
+        cluster.epoch, cluster.high_watermark, cluster.in_sync = 0, 0, set(cluster.replicas)
+        for replica in cluster.replicas.values():
+            replica.create(cluster.topic_id)
+        cluster.leader.note_epoch(0, 0)
 
-    def run_agent(self, broker_id: int) -> None:
-        """A fresh process beside one broker: one pass."""
-        table = self.topic.replayed()
+    def produce(self, count: int, *, replicated: bool = True) -> None:
+        """Records by the leader; unless replicated, nobody else has them and they are not committed."""
+        leader = self.cluster.leader
+        leader.append(batch_of(leader.end, count, self.cluster.epoch))
+        if self.chance.random() < 0.4:
+            leader.roll()
+        if replicated:
+            self.replicate()
+
+    def replicate(self) -> None:
+        """All that are in sync fetch from the leader, and the high watermark follows."""
+        cluster = self.cluster
+        for broker_id in sorted(cluster.in_sync - {cluster.leader_id}):
+            cluster.replicas[broker_id].follow(cluster.leader)
+        cluster.high_watermark = max(cluster.high_watermark, cluster.leader.end)
+        self._committed[self.log] = max(self.committed(self.log), cluster.high_watermark)
+
+    def stop_following(self, broker_id: int) -> None:
+        """A follower fetches no more and leaves the ISR."""
+        if broker_id != self.cluster.leader_id:
+            self.cluster.in_sync.discard(broker_id)
+
+    def follow_again(self, broker_id: int) -> None:
+        if broker_id not in self.cluster.in_sync:
+            self.cluster.replicas[broker_id].follow(self.cluster.leader)
+            self.cluster.in_sync.add(broker_id)
+
+    def move_leader(self, broker_id: int) -> int | None:
+        """An election. If one that is not in sync is elected, the offset from which the log is another."""
+        cluster = self.cluster
+        is_unclean = broker_id not in cluster.in_sync
+        if broker_id == cluster.leader_id or (is_unclean and not cluster.unclean_allowed):
+            return None
+        before, after = cluster.leader, cluster.replicas[broker_id]
+        common = max((ours.end for ours, its in zip(before.batches, after.batches) if ours == its), default=0)  # noqa: B905
+        self._freeze()
+        if is_unclean:
+            cluster.in_sync = {broker_id}
+            cluster.high_watermark = min(cluster.high_watermark, after.end)
+        cluster.leader_id, cluster.epoch = broker_id, cluster.epoch + 1
+        after.note_epoch(cluster.epoch, after.end)
+        return common if is_unclean else None
+
+    def delete_records(self) -> None:
+        """Somebody's DeleteRecords: to the end of any committed batch of the leader's."""
+        ends = [
+            batch.end for batch in self.cluster.leader.batches if batch.end <= self.cluster.high_watermark
+        ]
+        if ends:
+            self._start_at(self.chance.choice(ends))
+
+    def local_retention(self, broker_id: int) -> None:
+        """Each replica's own; what the leader's takes, those who follow it take at their next fetch."""
+        replica = self.cluster.replicas[broker_id]
+        replica.retain(min(replica.end, self.cluster.high_watermark))
+        if broker_id == self.cluster.leader_id:
+            self._start_at(replica.log_start)
+
+    def _start_at(self, offset: int) -> None:
+        self.cluster.leader.start_at(offset)
+        for broker_id in self.cluster.in_sync - {self.cluster.leader_id}:
+            replica = self.cluster.replicas[broker_id]
+            replica.start_at(min(offset, replica.end))
+
+    def _freeze(self) -> None:
+        self._frozen[self.log, self.cluster.epoch] = self.cluster.leader.values()
+
+    # The agents
+
+    def run_agent(self, broker_id: int) -> Mapping[LogId, LogStatus]:
+        """One pass of the agent beside a broker, a new process if the last one ended."""
+        if broker_id not in self.agents:
+            self.agents[broker_id] = self.started(broker_id, self.topic.replayed())
+        agent = self.agents[broker_id]
+        try:
+            agent.service.run_pass()
+        except Killed:
+            self.stop_agent(broker_id)
+            raise
+        except Exception as error:
+            raise AssertionError(f"T7: what one log ran into ended the pass of all: {error!r}") from error
+        return agent.service.statuses()
+
+    def stop_agent(self, broker_id: int) -> None:
+        agent = self.agents.pop(broker_id, None)
+        if agent is not None:
+            self.topic.followers.remove(agent.metadata)
+            agent.service.close()
+
+    def started(self, broker_id: int, table: ReferenceTable) -> Agent:
+        """A new process beside a broker, with the table that it has so far."""
         metadata = Metadata(table, self.topic, deadline_s=1.0)
         self.topic.followers.append(metadata)
-        holder = SegmentHolder(HoldLimits())
 
         def ports(lead: Lead, local: object) -> Ports:
-            source = AuxSource(directory=self.cluster.replicas[broker_id].path, epochs=())
+            path = self.cluster.replicas[broker_id].path
+            epochs = tuple(EpochStart(*each) for each in self.cluster.replicas[broker_id].epochs)
             return Ports(
                 tier=metadata,
                 lead=lead,
                 objects=self.objects,
                 keys=KeyLayout("tier"),
-                aux=source.gather,
+                aux=AuxSource(directory=path, epochs=epochs).gather,
                 sink=self.sink,
                 now_ms=self._now_ms,
                 new_id=self._new_id,
@@ -279,14 +357,14 @@ class SmallCluster:
 
         service = UploadService(
             survey=Surveyor(
-                [self.cluster.replicas[broker_id].log_dir],
+                [self.cluster.replicas[broker_id].path.parent],
                 topics=TopicFilter(),
                 now_ns=lambda: self._now_ms() * 1_000_000,
             ).survey,
             tools=Tools(
                 cluster=Cluster(leadership=self.cluster, offsets=self.cluster, settings=self.cluster),
                 metadata=metadata,
-                holder=holder,
+                holder=SegmentHolder(HoldLimits()),
                 ports=ports,
                 sink=self.sink,
                 now_ms=self._now_ms,
@@ -294,37 +372,41 @@ class SmallCluster:
             ),
             is_tiered=lambda topic: topic == TOPIC,
         )
-        try:
-            service.run_pass()
-        finally:
-            self.topic.followers.remove(metadata)
-            service.close()
-        self.statuses = service.statuses()
+        return Agent(service=service, metadata=metadata)
 
-    def coverage(self) -> Coverage | None:
-        """What a reader who replays the topic now could read."""
-        view = self.topic.replayed().view(LOG)
+    # What a reader has of it
+
+    def coverage(self, log: LogId | None = None) -> Coverage | None:
+        """What a reader who follows the topic could read now."""
+        view = self.topic.reader.view(log or self.log)
         found = None if view is None else coverage(view)
         return found if isinstance(found, Coverage) else None
 
-    def read_back(self, found: Coverage) -> dict[int, bytes]:
+    def read_back(self, log: LogId, found: Coverage) -> dict[int, bytes]:
         """Every offset below the frontier that the tier holds, from the objects that readers would use."""
-        table = self.topic.replayed().of(LOG)
+        table = self.topic.reader.of(log)
         assert table is not None
         read: dict[int, bytes] = {}
         for piece in found.pieces(found.frontier.start, found.frontier.offset):
             if isinstance(piece, Piece):
-                record = table.segment(LOG, piece.segment_id)
+                record = table.segment(log, piece.segment_id)
                 assert record is not None
                 assert record.objects.log is not None
-                content = self.objects.versions[record.objects.log.key]
-                for offset, value in records_in(content).items():
+                content = self.objects.live[record.objects.log.key]
+                for offset, value in self._records(record.objects.log.key, content).items():
                     if piece.start <= offset < piece.end:
                         assert offset not in read, f"offset {offset} is read twice"
                         read[offset] = value
         return read
 
+    def _records(self, key: str, content: bytes) -> Mapping[int, bytes]:
+        if key not in self._parsed:
+            self._parsed[key] = records_in(content)
+        return self._parsed[key]
+
     def close(self) -> None:
+        for broker_id in list(self.agents):
+            self.stop_agent(broker_id)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _now_ms(self) -> int:
@@ -342,14 +424,3 @@ def records_in(content: bytes) -> dict[int, bytes]:
         header = read_header(content, begin)
         found |= {r.offset: r.value or b"" for r in read_records(content, header, begin)}
     return found
-
-
-def local_offsets(replica: Replica) -> set[int]:
-    return {
-        offset
-        for segment in read_partition_directory(replica.path).segments
-        for offset in records_in(segment.path.read_bytes())
-    }
-
-
-__all__ = ["LOG", "BatchAt", "SmallCluster", "local_offsets", "records_in"]

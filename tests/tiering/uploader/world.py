@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rules.events import LogEvent
@@ -41,23 +42,46 @@ class Killed(BaseException):
     """The process ended here: nobody may catch it and go on."""
 
 
+def kill() -> None:
+    raise Killed
+
+
 @dataclass(slots=True)
 class Plan:
-    """Ends the process at effect number `at`: `applied` says whether the effect itself still happened."""
+    """Strikes at effect number `at`: before it, or, where `applied`, after it happened.
+
+    A strike kills the process, if it is not told to do something else: to raise what a store or the topic
+    would, or to let the world go on meanwhile.
+    """
 
     at: int | None = None
     applied: bool = False
     count: int = 0
+    strike: Callable[[], None] = kill
 
     def effect(self) -> Iterator[None]:
         """Two steps around an effect: `yield` is where it happens."""
         self.count += 1
-        dies = self.count == self.at
-        if dies and not self.applied:
-            raise Killed
+        strikes = self.count == self.at
+        if strikes and not self.applied:
+            self.strike()
         yield
-        if dies:
-            raise Killed
+        if strikes and self.applied:
+            self.strike()
+
+    @contextmanager
+    def struck(self, at: int, *, applied: bool, strike: Callable[[], None] = kill) -> Iterator[None]:
+        """One strike within, at the effect `at` from now."""
+
+        def once() -> None:
+            self.at = None
+            strike()
+
+        self.count, self.at, self.applied, self.strike = 0, at, applied, once
+        try:
+            yield
+        finally:
+            self.at, self.strike = None, kill
 
 
 @dataclass(slots=True)
@@ -96,6 +120,7 @@ class FakeObjects:
     plan: Plan
     live: dict[str, bytes] = field(default_factory=dict)
     versions: dict[str, bytes] = field(default_factory=dict)
+    marked: set[str] = field(default_factory=set)  # keys that were ever given a delete marker
     fail_on: str | None = None  # the kind of object whose upload raises
     corrupt: bool = False  # the local file changes between the first and the second read
 
@@ -114,6 +139,7 @@ class FakeObjects:
     def mark_deleted(self, key: str) -> None:
         for _ in self.plan.effect():
             self.live.pop(key, None)
+            self.marked.add(key)
 
     def _put(self, key: str, content: bytes) -> ObjectRef:
         if self.fail_on is not None and key.endswith(self.fail_on):
