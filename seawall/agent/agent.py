@@ -178,13 +178,20 @@ class _Agent:
             new_id=_new_id,
             sleep=self._sleep,
         )
-        agent, log = self.settings.agent, self.world.log
+        agent = self.settings.agent
+
+        def told(name: str, run_once: Callable[[], Any]) -> Callable[[], None]:
+            def is_full() -> bool:
+                return self.spool.is_full
+
+            return Told(name, run_once, log=self.world.log, evidence_is_full=is_full).run_once
+
         snapshots = Snapshots(
             self.folder, config=self.config, topic=self.topic, metadata=self.metadata, now_ms=_now_ms
         )
         for name, act, every_s in (
-            ("expiry", Told("expiry", removing.remote().run_once, log).run_once, agent.remove_every_s),
-            ("trim", Told("trim", removing.local().run_once, log).run_once, agent.remove_every_s),
+            ("expiry", told("expiry", removing.remote().run_once), agent.remove_every_s),
+            ("trim", told("trim", removing.local().run_once), agent.remove_every_s),
             ("snapshot", snapshots.save, agent.snapshot_every_s),
         ):
             self.stack.enter_context(Loop(name, act, self.context, every_s=every_s))
@@ -370,6 +377,7 @@ class _Agent:
                 doubts=self.health.doubts,
                 tally=self.tally,
                 now_ms=_now_ms,
+                more=self.evidence.metrics,
             )
         )
         http = HttpEndpoint(self.settings.agent.listen, health=self.health, registry=registry)

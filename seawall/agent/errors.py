@@ -1,4 +1,4 @@
-"""What keeps an agent from starting."""
+"""What keeps an agent from starting, or from removing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seawall.errors import SeawallError
 
 @dataclass(kw_only=True, eq=False)
 class AgentError(SeawallError):
-    """the agent cannot start"""
+    """the agent cannot start, or cannot go on"""
 
     exit_code: ClassVar[int] = 45
 
@@ -89,3 +89,11 @@ class BucketUnfit(AgentError):
     """
 
     bucket: str
+
+
+@dataclass(kw_only=True, eq=False)
+class NoRoomForEvidence(AgentError):
+    """nothing is removed: this disk has no room for the events that would say so
+
+    They wait for Kafka to take them. Look at `seawall_events_pending` and at the agent's log.
+    """

@@ -9,11 +9,13 @@ Owns the joining. Trimming goes by the digests (T4); the audit by all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from audit_engine.digests.emitter import TierStateEmitter
 from audit_engine.digests.kafka import AuditFollower
@@ -84,6 +86,22 @@ class Evidence:
         counters = self.spool.counters()
         said = [self.publisher.status().trouble, self.follower.trouble, counters.trouble]
         return "; ".join(each for each in said if each)
+
+    def metrics(self) -> Iterator[Metric]:
+        """What waits, and what was lost."""
+        spool, published = self.spool.counters(), self.publisher.status()
+        for name, value, what in (
+            ("events_pending", spool.pending, "Events on this disk that Kafka does not have yet."),
+            ("events_pending_bytes", spool.pending_bytes, "Their bytes."),
+            ("events_spool_limit_bytes", spool.limit_bytes, "So many of them may wait."),
+        ):
+            yield GaugeMetricFamily(f"seawall_{name}", what, value=value)
+        for name, value, what in (
+            ("events_lost", spool.lost, "Events that found no room, or no disk. Each leaves a hole."),
+            ("events_published", published.published, "Events that Kafka took."),
+            ("events_publish_failures", published.failures, "Times that publishing began anew."),
+        ):
+            yield CounterMetricFamily(f"seawall_{name}", what, value=value)
 
     def _emit_many(self, events: Sequence[LogEvent]) -> None:
         self.spool.emit_many(events)

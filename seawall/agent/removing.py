@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from rules.events import EventSink
 from rules.identity import LogId
 from rules.policy import EMPTY, TopicPolicy
+from seawall.agent.errors import NoRoomForEvidence
 from seawall.agent.policy import PolicyWatch
 from tiering.cluster.host import HostSurvey
 from tiering.cluster.interface import TopicDescriber
@@ -127,14 +128,24 @@ class Removing:
 class Told:
     """Runs one of the two, and says in the agent's log where each log stands, when that changes."""
 
-    def __init__(self, name: str, run_once: Callable[[], Mapping[LogId, Standing]], log: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        run_once: Callable[[], Mapping[LogId, Standing]],
+        *,
+        log: Any,
+        evidence_is_full: Callable[[], bool],
+    ) -> None:
         self._name = name
         self._run_once = run_once
         self._log = log
+        self._evidence_is_full = evidence_is_full
         self._said: dict[LogId, tuple[str, str]] = {}
 
     def run_once(self) -> None:
-        """One run."""
+        """One run. Raises NoRoomForEvidence: what removes must be able to say so."""
+        if self._evidence_is_full():
+            raise NoRoomForEvidence
         for log, status in self._run_once().items():
             stands = status.state, status.reason
             if self._said.get(log) != stands:
