@@ -12,10 +12,12 @@ from seawall.agent.lock import locked
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.kafka import delete_topic, produce
+from seawall.local.s3 import S3Address, segment_store
 from seawall.local.waiting import wait_until
 from tests.cluster.produce import create_topic
+from tests.cluster.versitygw import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, VersityGateway
 from tests.faults.agents import Agent
-from tests.faults.scrub import scrub
+from tests.faults.scrub import scrub, tiered_records
 from tests.faults.test_whole_system import direct_store, replayed, settings_of
 from tests.seawall.cli.calling import Called, call
 from tiering.cluster.interface import BrokerIdentity
@@ -106,8 +108,49 @@ def agent(broker: LocalCluster, bucket: LocalBucket, topic: str, tmp_path: Path)
         made.release()
 
 
+def test_it_works_over_another_s3_server(
+    broker: LocalCluster, versitygw: VersityGateway, topic: str, tmp_path: Path
+) -> None:
+    """The same over versitygw: copied, clean, and every record reads back with its value, once."""
+    at = S3Address(
+        endpoint_url=versitygw.endpoint_url,
+        bucket=versitygw.new_bucket(),
+        region=REGION,
+        access_key_id=ACCESS_KEY_ID,
+        secret_access_key=SECRET_ACCESS_KEY,
+    )
+    settings = settings_of(broker, at.endpoint_url, at.bucket, topic, topic)
+    agent = Agent(tmp_path / "agent", broker, 1, settings, at)
+    _fill(broker, topic, 400)
+    agent.start()
+    try:
+        agent.wait_until_ready()
+        wait_until(
+            lambda: any(offset > 300 for offset in _covered(replayed(broker), topic).values()),
+            name="the agent",
+            wanted="the closed segments to be copied",
+            deadline_s=DEADLINE_S,
+        )
+        assert agent.process.stop(grace_s=30.0)
+    finally:
+        agent.kill()
+        agent.release()
+
+    table, store = replayed(broker), segment_store(at)
+    [log] = [log for log in table.logs() if log.topic_id in _covered(table, topic)]
+    values = [record.value for record in tiered_records(table, store, log)]
+    assert values == [_value(number) for number in range(len(values))]
+    assert len(values) > 300
+    found = scrub(table, store, KeyLayout(topic), topic_id=log.topic_id)
+    assert found.is_clean, found
+
+
+def _value(number: int) -> bytes:
+    return f"{number:06d}".encode() * 100
+
+
 def _fill(broker: LocalCluster, topic: str, count: int) -> None:
-    produce(broker.bootstrap, topic, [f"{number:06d}".encode() * 100 for number in range(count)])
+    produce(broker.bootstrap, topic, map(_value, range(count)))
 
 
 def _covered(table: ReferenceTable, topic: str) -> dict[str, int]:
