@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,10 +15,12 @@ from tests.encode.record_batch import PlainRecord
 from tests.tiering.reader.tier import T0_MS, LogOfBatches, Tier
 from tests.tiering.segments.strategies import LOG
 from tiering.log.batch import HEADER_BYTES, Record
+from tiering.reader.disk_cache import DiskCache
 from tiering.reader.errors import ObjectDamaged, ObjectError, ObjectMissing, ReadBackError, VersionUnnamed
 from tiering.reader.interface import Isolation, ReaderLimits
 from tiering.reader.reader import TieredReader
 from tiering.segments.records import SegmentId, SegmentRecord
+from tiering.store.aux_file import encode_aux, read_aux
 from tiering.store.errors import Denied, Unavailable
 from tiering.store.interface import Stored
 
@@ -245,6 +249,58 @@ def test_a_wrong_index_costs_time_and_never_a_record() -> None:
             assert [record.offset for record in reader.records(tier.log, offset, offset + 3)] == list(
                 range(offset, min(offset + 3, log.end))
             )
+
+
+def test_a_chunk_that_came_damaged_does_not_stay_in_the_cache(tmp_path: Path) -> None:
+    """It was kept under a checksum of its own, before its batches were looked at; the right one replaces it."""
+    log, tier, first, _ = made()
+    objects = _Once(tier, tier.ref(first).key, lambda content: content[:-1] + b"?")
+    cache = DiskCache(tmp_path)
+
+    with TieredReader(objects, cache=cache) as reader:
+        for _ in range(3):
+            assert len(list(reader.records(tier.log, 0, log.end))) == 20
+
+    assert (objects.spoiled, reader.counters.fetched_again) == (1, 1)
+
+
+def test_an_index_that_leads_past_the_offset_is_seen() -> None:
+    """Entries that name true batches and too low offsets would skip records without a word."""
+    log, tier = LogOfBatches(), Tier()
+    for _ in range(40):
+        log.append(records(4))
+    tier.claim(log)
+    ref = tier.ref(tier.copy(log, 0, 40, index_every=4), "aux")
+    aux = read_aux(tier.content(ref))
+    assert aux.offset_index is not None
+    entries = struct.iter_unpack(">ii", aux.offset_index)
+    early = b"".join(struct.pack(">ii", offset - 9, position) for offset, position in entries)
+    tier.tamper(ref, encode_aux(replace(aux, offset_index=early)))
+
+    with TieredReader(tier.objects, limits=SMALL) as reader:
+        for start in range(0, log.end, 3):
+            assert next(reader.records(tier.log, start, log.end)).offset == start
+
+
+def test_a_segment_that_ends_early_is_damage() -> None:
+    """All that is there is sound and of the size on record; batches that the record counts are not there."""
+    log, tier, first, _ = made()
+    shorter = tier.put("elsewhere", b"".join(batch.content for batch in log.batches[:4]))
+    view = tier.log
+
+    def shortened(identity: SegmentId) -> SegmentRecord | None:
+        record = view.segment(identity)
+        if record is None or identity != first:
+            return record
+        return replace(record, objects=replace(record.objects, log=shorter))
+
+    with TieredReader(tier.objects, limits=SMALL) as reader:
+        items = reader.records(replace(view, segment=shortened), 0, log.end)
+        found = [next(items).offset for _ in range(8)]
+        with pytest.raises(ObjectDamaged, match="the segment ends at offset 8"):
+            next(items)
+
+    assert found == list(range(8))
 
 
 def test_errors_say_where() -> None:
