@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rules.events import UploadStalled
 from tests.tiering.uploader.small_cluster import Agent, SmallCluster
 from tests.tiering.uploader.unguarded import any_hole, by_base, past_failures
 from tests.tiering.uploader.world import Killed
@@ -322,3 +323,17 @@ def test_a_deleted_topics_files_are_let_go(new_world: NewWorld) -> None:
 
     assert held.totals().count == 0
     assert list(world.agents[1].service.statuses()) == [world.log]
+
+
+def test_a_frontier_that_stands_still_is_told_once(new_world: NewWorld) -> None:
+    """T7: work waits, the store is away for long: one event, with the reason; the next one after it moved."""
+    world = new_world()
+    fill(world, 4)
+    world.objects.fail_on = ".log"
+    for _ in range(3):
+        world.run_agent(1)
+
+    [stalled] = [event for event in world.sink.events if isinstance(event, UploadStalled)]
+
+    assert (stalled.frontier, stalled.waiting_segments) == (0, 1)
+    assert "ConnectionError" in stalled.reason
