@@ -160,7 +160,7 @@ class DiskCache:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The descriptor of `usage`, locked against threads and processes alike."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds what topics hold
         descriptor = os.open(self._folder / USAGE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)  # of this open file: other threads open their own

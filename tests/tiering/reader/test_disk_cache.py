@@ -121,6 +121,14 @@ def test_the_bound_holds_and_the_least_used_go(tmp_path: Path) -> None:
     assert cache.counters.evicted > 0
 
 
+def test_nobody_else_may_look_into_a_folder_of_ours(tmp_path: Path) -> None:
+    """What is kept is what the topics hold."""
+    cache = DiskCache(tmp_path / "made")
+    cache.put(name_of(1), content_of(1))
+
+    assert (tmp_path / "made").stat().st_mode & 0o077 == 0
+
+
 def test_a_chunk_larger_than_the_cache_is_not_kept(tmp_path: Path) -> None:
     """It would only drive everything else out."""
     cache = DiskCache(tmp_path, limit_bytes=ENTRY_BYTES - 1)

@@ -252,7 +252,7 @@ def test_a_wrong_index_costs_time_and_never_a_record() -> None:
 
 
 def test_a_chunk_that_came_damaged_does_not_stay_in_the_cache(tmp_path: Path) -> None:
-    """It was kept under a checksum of its own, before its batches were looked at; the right one replaces it."""
+    """It was kept before its batches were looked at; the right one takes its place."""
     log, tier, first, _ = made()
     objects = _Once(tier, tier.ref(first).key, lambda content: content[:-1] + b"?")
     cache = DiskCache(tmp_path)
