@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from rules.events import TierState
 from rules.policy import read_policy
 from tests.tiering.retention.trim_world import LOG, TrimWorld, settings_with
 from tests.tiering.retention.world import DAY_MS, EPOCH, World
 from tiering.cluster.gate import NotLeader, NotYet, Wait
 from tiering.cluster.interface import Cause, Unknown
 from tiering.log.checkpoints import EpochStart
-from tiering.retention.digests import DigestBoard, Said
+from tiering.retention.digests import Said
 from tiering.retention.local import LocalSegment, Trim, trim_decision
 from tiering.retention.local_policy import LocalPolicy, local_policy
 from tiering.retention.reasons import Keep, Reason
@@ -389,32 +388,3 @@ def test_a_start_inside_a_segment_goes_on_from_there(world: TrimWorld) -> None:
     assert isinstance(found, Trim)
     assert (found.old_start, found.up_to) == (150, 300)
     assert [copy.base_offset for copy in found.certificate.copies] == [100, 200]
-
-
-def test_the_board_keeps_the_newest_word_of_each(world: TrimWorld) -> None:
-    """What comes late changes nothing; what has no room is missing, and so keeps."""
-    board = DigestBoard(logs_max=1)
-
-    def state(offset: int, digest: str, partition: int = LOG.partition) -> TierState:
-        return TierState(
-            event_id="e",
-            occurred_at_ms=0,
-            log=LOG._replace(partition=partition),
-            topic="orders",
-            leader_epoch=0,
-            metadata_partition=0,
-            metadata_offset=offset,
-            digest=digest,
-            tiered_start=0,
-            frontier=0,
-            segment_count=0,
-            size_bytes=0,
-        )
-
-    board.hear(2, state(5, "five"))
-    board.hear(2, state(4, "four"))
-    board.hear(3, state(6, "six"))
-    assert board.of(LOG) == {2: Said(5, "five"), 3: Said(6, "six")}
-
-    board.hear(2, state(1, "one", partition=9))
-    assert board.of(LOG) == {}

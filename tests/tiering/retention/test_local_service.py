@@ -15,7 +15,7 @@ from tests.tiering.segments.strategies import CLUSTER_ID, LOG, OTHER_LOG
 from tiering.cluster.interface import TopicPartition
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter
-from tiering.retention.digests import DigestBoard, tier_state
+from tiering.retention.digests import Said
 from tiering.retention.local import Trim
 from tiering.retention.local_service import LocalTrim, TrimStatus
 from tiering.retention.local_trim import Answer, Answered
@@ -33,7 +33,7 @@ class Trimmer:
 
     folder: Path
     agent: Agent = field(default_factory=Agent)
-    board: DigestBoard = field(default_factory=DigestBoard)
+    said: dict[LogId, Said] = field(default_factory=dict)
     answer: Answered = field(default_factory=lambda: Answered(answer=Answer.DONE, reason="done"))
     applies: bool = True
     asked: list[tuple[TopicPartition, int]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Trimmer:
                 leadership=self.agent.answers, offsets=self.agent.answers, settings=self.agent.answers
             ),
             table=self.agent.retention.table,
-            digests=self.board,
+            digests=self,
             policy=self.agent.retention.policy,
             objects=self,
             requests=self,
@@ -74,11 +74,14 @@ class Trimmer:
         self.all_agree(log)
 
     def all_agree(self, log: LogId) -> None:
-        with self.agent.metadata.table() as table:
-            said = tier_state(table, log, new_id=lambda: "id", now_ms=lambda: 0)
-        assert said is not None
-        for broker_id in (2, 3):
-            self.board.hear(broker_id, said)
+        with self.agent.metadata.table() as tables:
+            table = tables.of(log)
+            digest = None if table is None else table.digest(log)
+        assert digest is not None
+        self.said[log] = Said(digest.offset, digest.hex())
+
+    def of(self, log: LogId) -> Mapping[int, Said]:
+        return dict.fromkeys((2, 3), self.said[log])
 
     def run(self) -> Mapping[LogId, TrimStatus]:
         return self.trim.run_once()

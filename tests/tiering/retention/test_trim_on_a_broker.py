@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tiering.cluster.kafka import KafkaCluster
 from tiering.cluster.leadership import AdminLeadership
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter
-from tiering.retention.digests import DigestBoard
+from tiering.retention.digests import Said
 from tiering.retention.kafka import KafkaDeleteRecords
 from tiering.retention.local_service import LocalTrim
 from tiering.retention.local_trim import Answer, Pending, TrimRun, settle
@@ -156,7 +157,7 @@ class BesideABroker:
                 settings=asked,
             ),
             table=self.agent.retention.table,
-            digests=DigestBoard(),
+            digests=self,
             policy=self.agent.retention.policy,
             objects=self,
             requests=KafkaDeleteRecords(settings(cluster)),
@@ -177,6 +178,9 @@ class BesideABroker:
         self.agent.put(replace(whole, state=SegmentState.COPY_STARTED, objects=type(whole.objects)()))
         self.agent.put(whole)
         self.refs |= {ref.key: ref for _, ref in whole.objects.present()}
+
+    def of(self, log: LogId) -> Mapping[int, Said]:
+        return {}  # there is no other replica
 
     def head(self, key: str, version_id: str | None = None) -> Stored:
         ref = self.refs[key]
