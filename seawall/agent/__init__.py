@@ -3,13 +3,14 @@
 Owns the joining of tiering's parts, the folder of its state, its loops and its HTTP endpoint. Decides nothing
 about data: that is tiering's.
 
+    agent       the parts, the loops, and their end
     host        which log dirs, and where the agent's own state is
     lock        one agent per state folder
     policy      which topics are tiered, by the policy in force
-    parts       everything made and joined, from the settings
-    agent       the loops, and their end
-    health      alive, ready, and why not
-    metrics     the same in numbers
-    http        /healthz, /readyz, /metrics
-    logs        lines of JSON, or of text on a terminal
+    leadership  who leads, for many threads
+    evidence    events on disk and in `__seawall_audit`, and what other agents' tables say
+    removing    expiry and trim;  watching  the early warning;  snapshots  the table on disk
+    loops       work that is done every so often
+    health      alive, ready, and why not;  metrics  the same in numbers;  http  both, for others
+    sink, logs  events as lines of a log, JSON or text on a terminal
 """

@@ -2,6 +2,7 @@
 
     upload           a change in a log dir, or the rescan, begins a pass over all logs
     follower         applies the metadata topic to the table, and says what the table holds then
+    warning          says when local retention comes nearer than the upload
     expiry, trim     remove what the policy wants removed, after looking again
     snapshot         keeps the table on disk
     evidence         publishes events, hears other agents
@@ -25,6 +26,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
@@ -45,6 +47,7 @@ from seawall.agent.policy import PolicyWatch
 from seawall.agent.removing import Removing, Told
 from seawall.agent.sink import LoggedSink
 from seawall.agent.snapshots import FOLDER, Snapshots
+from seawall.agent.watching import Watching
 from seawall.settings import Settings
 from tiering.cluster.file_events import FileEvents, Look, Lookout
 from tiering.cluster.host import HostSurvey, LocalPartition
@@ -52,6 +55,7 @@ from tiering.cluster.interface import BrokerIdentity
 from tiering.cluster.log_dirs import Surveyor, one_broker, read_identities
 from tiering.cluster.topics import TopicFilter
 from tiering.errors import StatedError
+from tiering.retention.watch import RetentionWatch
 from tiering.segments.kafka import Follower, KafkaAppender, ensure_topic, topic_ends
 from tiering.segments.snapshot import Why, restore
 from tiering.store.keys import KeyLayout
@@ -136,6 +140,17 @@ class _Agent:
         self._open_metadata()
         self.service = self._service()
         self.lookout = self._lookout()
+        self.watching = Watching(
+            RetentionWatch(
+                survey=self._survey,
+                cluster=self._cluster(),
+                metadata=self.metadata,
+                is_tiered=self.policy.is_tiered,
+                sink=self.sink,
+                now_ms=_now_ms,
+                new_id=_new_id,
+            )
+        )
 
     def run(self) -> None:
         http = self._serve()
@@ -193,6 +208,7 @@ class _Agent:
             ("expiry", told("expiry", removing.remote().run_once), agent.remove_every_s),
             ("trim", told("trim", removing.local().run_once), agent.remove_every_s),
             ("snapshot", snapshots.save, agent.snapshot_every_s),
+            ("warning", self.watching.run_once, agent.watch_every_s),
         ):
             self.stack.enter_context(Loop(name, act, self.context, every_s=every_s))
 
@@ -377,7 +393,7 @@ class _Agent:
                 doubts=self.health.doubts,
                 tally=self.tally,
                 now_ms=_now_ms,
-                more=self.evidence.metrics,
+                more=lambda: chain(self.evidence.metrics(), self.watching.metrics()),
             )
         )
         http = HttpEndpoint(self.settings.agent.listen, health=self.health, registry=registry)

@@ -183,6 +183,7 @@ class AgentSettings(_Table):
     hold_bytes_max: Size = 20 * 1024 * MIB
     rescan_s: Annotated[int, _whole(1, 3600)] = 5
     remove_every_s: Annotated[int, _whole(1, 86_400)] = 30
+    watch_every_s: Annotated[int, _whole(1, 3600)] = 30
     snapshot_every_s: Annotated[int, _whole(1, 86_400)] = 120
     metadata_partitions: Annotated[int, _whole(1, 10_000)] = 16
     metadata_replicas: Annotated[int, _whole(1, 100)] | None = None

@@ -98,6 +98,7 @@ def topic(broker: LocalCluster) -> str:
 def agent(broker: LocalCluster, bucket: LocalBucket, topic: str, tmp_path: Path) -> Iterator[Agent]:
     """An agent beside the broker that copies the topic."""
     settings = settings_of(broker, bucket.address.endpoint_url, bucket.name, topic, topic)
+    settings += "watch_every_s = 1\n"
     made = Agent(tmp_path / "agent", broker, 1, settings, bucket.address)
     made.start()
     try:
@@ -176,6 +177,12 @@ def test_agents_life(broker: LocalCluster, bucket: LocalBucket, topic: str, agen
         deadline_s=DEADLINE_S,
     )
     before = _covered(replayed(broker), topic)
+    wait_until(
+        lambda: f'reaches_frontier_seconds{{partition="0",topic="{topic}"'.encode() in agent.page("metrics"),
+        name="the agent",
+        wanted="a word on how near local retention is",
+        deadline_s=DEADLINE_S,
+    )
     with bucket.outage():
         _fill(broker, topic, 400)
         wait_until(
