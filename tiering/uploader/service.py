@@ -113,7 +113,8 @@ class UploadService:
                 self.tools.holder.drop(name)
         else:
             held = self.tools.holder.keep(name, segments)
-            if status.next_try_ms <= self.tools.now_ms():
+            wait_ms = status.next_try_ms - self.tools.now_ms()
+            if not 0 < wait_ms <= self.limits.backoff_max_ms:  # longer only if the clock was put back
                 due.append(self._one(broker_id, partition, local, status, held))
 
     def _forget_all_but(self, seen: set[LogId]) -> None:

@@ -325,6 +325,19 @@ def test_a_deleted_topics_files_are_let_go(new_world: NewWorld) -> None:
     assert list(world.agents[1].service.statuses()) == [world.log]
 
 
+def test_a_clock_that_is_put_back_delays_no_retry(new_world: NewWorld) -> None:
+    """T7: a next try that lies further ahead than any back-off is due."""
+    world = new_world()
+    fill(world, 4)
+    [status] = world.run_agent(1).values()
+    fill(world, 4)
+    status.next_try_ms = 2**60
+
+    world.run_agent(1)
+
+    assert frontier(world) == 8
+
+
 def test_a_frontier_that_stands_still_is_told_once(new_world: NewWorld) -> None:
     """T7: work waits, the store is away for long: one event, with the reason; the next one after it moved."""
     world = new_world()

@@ -22,6 +22,8 @@ from tiering.segments.view import FinishedSegments, LogView
 from tiering.store.keys import ObjectKind
 from tiering.uploader.copy import LogAttempts, Ports
 from tiering.uploader.decide import Copy, LogFacts, RecordGap, Stalled, Step, UpToDate, next_step
+from tiering.uploader.one_log import OneLog
+from tiering.uploader.service import UploadService
 from tiering.uploader.status import LogStatus
 
 
@@ -111,9 +113,15 @@ def any_lineage(finished: FinishedSegments, lineage: Epochs) -> Column:
     return finished.covered_ends
 
 
-def never_again(self: object, status: LogStatus, error: Exception) -> None:
+_advance = UploadService._advance
+
+
+def never_again(self: UploadService, one: OneLog) -> None:
     """T7: after an error that log's worker is gone, and nobody says so."""
-    status.next_try_ms = 2**62
+    if one.status.failures == 0:
+        _advance(self, one)
+    else:
+        self._busy.discard(one.status.log)
 
 
 def no_edge(self: object, status: LogStatus, act: Callable[[], None]) -> bool:
@@ -151,6 +159,6 @@ VARIANTS = (
             "tiering.segments.coverage.clipped_ends": any_lineage,
         },
     ),
-    Unguarded(name="t7_never_again", patches={f"{SERVICE}._failed": never_again}),
+    Unguarded(name="t7_never_again", patches={f"{SERVICE}._advance": never_again}),
     Unguarded(name="t7_no_edge", patches={f"{SERVICE}._caught": no_edge}),
 )
