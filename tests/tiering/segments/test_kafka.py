@@ -40,6 +40,7 @@ from tiering.segments.keys import log_key, segment_key
 from tiering.segments.records import LogRecord, SegmentRecord, SegmentState
 from tiering.segments.table import ReferenceTable, TopicRecord
 from tiering.segments.topic.fitness import TopicFound, faults, settings
+from tiering.uploader.metadata import Metadata
 
 DEADLINE_S = 30.0
 PARTITIONS = 3
@@ -231,6 +232,25 @@ def test_an_appended_record_is_where_append_said(
     view = replay(config, topic).view(log)
     assert view is not None
     assert [each.metadata_offset for each in view.segments()] == [offset]
+
+
+def test_what_an_agent_publishes_comes_back_to_its_own_table(
+    config: dict[str, str], topic: SegmentsTopic, appender: KafkaAppender
+) -> None:
+    """Appender, follower and table together are the `Metadata` that a copy goes through."""
+    [log] = _logs(topic, 1)
+    metadata = Metadata(empty_table(topic, topic_ends(config, topic)), appender, deadline_s=DEADLINE_S)
+    finished = segment(1, 0, 10, log=log)
+
+    with Follower(config, topic, metadata.applied, positions={}):
+        published = [
+            metadata.publish_log(log_record(0, log=log)),
+            metadata.publish(replace(finished, state=SegmentState.COPY_STARTED)),
+            metadata.publish(finished),
+        ]
+
+    assert published == [0, 1, 2]
+    assert metadata.unfinished(log) == ()
 
 
 def test_a_replay_says_how_far_it_is(
