@@ -2,7 +2,7 @@
 that can be killed is killed. At the end every promise is kept.
 
 SEAWALL_FAULTS_SEED draws other rounds (the default is fixed, so that a run is like the last);
-SEAWALL_FAULTS_ROUNDS makes it a soak.
+SEAWALL_FAULTS_ROUNDS makes it a soak; SEAWALL_FAULTS_S3=versitygw takes that server in place of moto.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import boto3
+import pytest
 
 from rules.identity import LogId
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.errors import ConditionNotMet
+from seawall.local.s3 import S3Address
 from seawall.local.waiting import wait_until
-from tests.cluster import produce
+from tests.cluster import produce, versitygw
 from tests.faults.agents import agents_beside
 from tests.faults.ledger import Ledger, Place, read_from_broker
 from tests.faults.rounds import HOST_ROUNDS, Scene, strike, wait_until_in_sync
@@ -44,6 +46,22 @@ SEGMENT_BYTES = 48 * 1024
 CATCH_UP_DEADLINE_S = 120.0
 
 
+@pytest.fixture
+def s3(request: pytest.FixtureRequest) -> S3Address:
+    """The bucket: moto's, or one of a server that keeps its objects in files."""
+    if os.environ.get("SEAWALL_FAULTS_S3") != "versitygw":
+        local: LocalBucket = request.getfixturevalue("bucket")
+        return local.address
+    gateway: versitygw.VersityGateway = request.getfixturevalue("versitygw")
+    return S3Address(
+        endpoint_url=gateway.endpoint_url,
+        bucket=gateway.new_bucket(),
+        region=versitygw.REGION,
+        access_key_id=versitygw.ACCESS_KEY_ID,
+        secret_access_key=versitygw.SECRET_ACCESS_KEY,
+    )
+
+
 def settings_of(cluster: LocalCluster, endpoint_url: str, bucket: str, prefix: str, topic: str) -> str:
     return f"""
 [kafka]
@@ -62,24 +80,23 @@ metadata_partitions = 4
 """
 
 
-def direct_store(bucket: LocalBucket) -> S3Store:
+def direct_store(bucket: LocalBucket | S3Address) -> S3Store:
     """The bucket, past the trouble."""
-    at = bucket.address
+    at = bucket.address if isinstance(bucket, LocalBucket) else bucket
     session = boto3.Session(
         aws_access_key_id=at.access_key_id,
         aws_secret_access_key=at.secret_access_key,
         region_name=at.region,
     )
     settings = S3StoreSettings(
-        bucket=bucket.name, endpoint_url=at.endpoint_url, region=at.region, addressing_style="path"
+        bucket=at.bucket, endpoint_url=at.endpoint_url, region=at.region, addressing_style="path"
     )
     return S3Store(settings, session)
 
 
-def clean_leftovers(cluster: LocalCluster, bucket: LocalBucket, prefix: str, topic: str) -> str:
+def clean_leftovers(cluster: LocalCluster, at: S3Address, prefix: str, topic: str) -> str:
     """Have `seawall tier orphans` remove what the killed have left; nobody is at work any more."""
-    at = bucket.address
-    arguments = ["--bootstrap", cluster.bootstrap, "--bucket", bucket.name, "--prefix", prefix]
+    arguments = ["--bootstrap", cluster.bootstrap, "--bucket", at.bucket, "--prefix", prefix]
     arguments += ["--endpoint-url", at.endpoint_url, "--region", at.region]
     credentials = {
         "AWS_ACCESS_KEY_ID": at.access_key_id,
@@ -115,7 +132,7 @@ def closed_ends(cluster: LocalCluster, topic: str) -> Mapping[LogId, int]:
 
 
 def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
-    cluster3: LocalCluster, bucket: LocalBucket, tmp_path: Path
+    cluster3: LocalCluster, s3: S3Address, tmp_path: Path
 ) -> None:
     """Agents and brokers killed and frozen, leaders moved, S3 that refuses, hangs, cuts and loses answers:
     afterwards each acknowledged record is in the tier or in the broker, at its offset, once; nothing below
@@ -132,10 +149,10 @@ def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
     chance = random.Random(SEED)
     host_rounds = [*HOST_ROUNDS] * (ROUNDS // len(HOST_ROUNDS) + 1)
     chance.shuffle(host_rounds)
-    with S3Trouble(bucket.address.endpoint_url, chance=random.Random(SEED)) as trouble:
-        settings = settings_of(cluster3, trouble.endpoint_url, bucket.name, prefix, topic)
+    with S3Trouble(s3.endpoint_url, chance=random.Random(SEED)) as trouble:
+        settings = settings_of(cluster3, trouble.endpoint_url, s3.bucket, prefix, topic)
         with (
-            agents_beside(cluster3, tmp_path, settings, bucket.address) as agents,
+            agents_beside(cluster3, tmp_path, settings, s3) as agents,
             Ledger(cluster3.bootstrap, topic, PARTITIONS) as ledger,
         ):
             scene = Scene(cluster=cluster3, agents=agents, s3=trouble, ledger=ledger, chance=chance)
@@ -147,12 +164,12 @@ def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
             scene.tell("everything is copied")
 
     told = f"seed {SEED}\n{scene.account()}"
-    store = direct_store(bucket)
+    store = direct_store(s3)
     logs = sorted(closed_ends(cluster3, topic))
     found = scrub(table, store, KeyLayout(prefix), topic_id=logs[0].topic_id)
     assert found.is_clean, f"{found}\n{told}"
     assert len(logs) == PARTITIONS
-    cleaned = clean_leftovers(cluster3, bucket, prefix, topic)
+    cleaned = clean_leftovers(cluster3, s3, prefix, topic)
     after = scrub(replayed(cluster3), store, KeyLayout(prefix), topic_id=logs[0].topic_id)
     assert after.is_clean, f"{after}\n{cleaned}\n{told}"
     assert after.leftovers == [], f"{cleaned}\n{told}"
