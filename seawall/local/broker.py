@@ -48,7 +48,7 @@ class LocalCluster:
     ) -> None:
         self.folder = folder
         self.kip405 = kip405
-        self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.cluster_id = _new_cluster_id()
         self.remote_folder = folder / "remote"
         self._properties = dict(properties or {})
         self._java_program = str(find_java().path)
@@ -201,6 +201,14 @@ class LocalCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _new_cluster_id() -> str:
+    """As Kafka makes them: never with a dash in front, which its own tools would take for an option."""
+    while True:
+        found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not found.startswith("-"):
+            return found
 
 
 def _knows_alive(address: str, wanted: frozenset[int]) -> bool:
