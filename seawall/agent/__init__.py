@@ -10,6 +10,7 @@ about data: that is tiering's.
     leadership  who leads, for many threads
     evidence    events on disk and in `__seawall_audit`, and what other agents' tables say
     removing    expiry and trim;  watching  the early warning;  snapshots  the table on disk
+    rates       the uploaders, each with its rate
     loops       work that is done every so often
     health      alive, ready, and why not;  metrics  the same in numbers;  http  both, for others
     sink, logs  events as lines of a log, JSON or text on a terminal

@@ -44,6 +44,7 @@ from seawall.agent.lock import locked
 from seawall.agent.loops import Loop, LoopContext, turn
 from seawall.agent.metrics import AgentMetrics, Tally
 from seawall.agent.policy import PolicyWatch
+from seawall.agent.rates import Uploaders
 from seawall.agent.removing import Removing, Told
 from seawall.agent.sink import LoggedSink
 from seawall.agent.snapshots import FOLDER, Snapshots
@@ -60,7 +61,6 @@ from tiering.segments.kafka import Follower, KafkaAppender, ensure_topic, topic_
 from tiering.segments.snapshot import Why, restore
 from tiering.store.keys import KeyLayout
 from tiering.store.patient import PatientStore
-from tiering.store.upload import Uploader
 from tiering.uploader.aux_source import AuxSource
 from tiering.uploader.copy import Lead, Ports
 from tiering.uploader.holder import HoldLimits, SegmentHolder
@@ -132,7 +132,7 @@ class _Agent:
         self.spool = stack.enter_context(open_spool(folder, broker, world.log))
         self.sink = LoggedSink(keeper=self.spool, tally=self.tally, log=world.log)
         self.store = self._open_store()
-        self.uploader = stack.enter_context(Uploader(self.store))
+        self.uploaders = Uploaders(self.store, self.policy.rate_of, sleep=self._sleep, stack=stack)
         self.holder = SegmentHolder(
             HoldLimits(count_max=settings.agent.hold_segments_max, bytes_max=settings.agent.hold_bytes_max)
         )
@@ -350,7 +350,7 @@ class _Agent:
         return Ports(
             tier=self.metadata,
             lead=lead,
-            objects=self.uploader,
+            objects=self.uploaders.of(local.partition.topic),
             keys=keys,
             aux=AuxSource(directory=local.path, epochs=local.epochs).gather,
             sink=self.sink,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rules.policy import Policy, TopicPolicy
+from rules.policy.quantities import UNLIMITED, Limit
 from tiering.cluster.topics import TopicFilter
 
 REFRESH_MS = 15_000
@@ -61,6 +62,11 @@ class PolicyWatch:
     def of(self, topic: str) -> TopicPolicy | None:
         """What is declared for a topic; None where nothing is known or was ever declared."""
         return self._policy.effective(topic) if self._policy is not None else None
+
+    def rate_of(self, topic: str) -> Limit:
+        """How many bytes a second copying this topic's segments may take."""
+        declared = self.of(topic)
+        return UNLIMITED if declared is None else declared.upload_bytes_per_s
 
     def is_tiered(self, topic: str) -> bool:
         """Whether this topic's segments are copied."""

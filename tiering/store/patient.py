@@ -30,7 +30,7 @@ from tiering.store.interface import (
     Stored,
 )
 from tiering.store.retry import Deadline, Retried, Retrier, RetryPolicy
-from tiering.store.throttle import Throttle, unlimited
+from tiering.store.throttle import InTurn, Pace, Throttle, unlimited
 
 T = TypeVar("T")
 Entry = TypeVar("Entry")
@@ -42,10 +42,14 @@ PAGES_MAX = 1_000_000  # a thousand million entries: more is a store that goes i
 class PatientStore:
     """One bucket. Safe to use from many threads."""
 
-    def __init__(self, store: ObjectStore, retrier: Retrier, throttle: Throttle | None = None) -> None:
+    def __init__(self, store: ObjectStore, retrier: Retrier, pace: Pace | None = None) -> None:
         self._store = store
         self._retrier = retrier
-        self._throttle = throttle or unlimited()
+        self._pace = pace or unlimited()
+
+    def paced_by(self, pace: Pace) -> PatientStore:
+        """The same bucket, for bytes that keep to another rate as well."""
+        return PatientStore(self._store, self._retrier, InTurn(self._pace, pace))
 
     @property
     def bucket(self) -> str:
@@ -123,7 +127,7 @@ class PatientStore:
         def check() -> None:
             deadline.check(bucket=self.bucket, key=key, operation=operation)
 
-        return _Paced(content, self._throttle, deadline, check)
+        return _Paced(content, self._pace, deadline, check)
 
     def _read_whole(self, key: str, version_id: str, start: int, end: int, deadline: Deadline) -> bytes:
         found = bytearray()
@@ -161,11 +165,9 @@ class PatientStore:
 class _Paced:
     """Content that waits for the byte rate before each piece, and stops where the attempt's time is up."""
 
-    def __init__(
-        self, content: Content, throttle: Throttle, deadline: Deadline, check: Callable[[], None]
-    ) -> None:
+    def __init__(self, content: Content, pace: Pace, deadline: Deadline, check: Callable[[], None]) -> None:
         self._content = content
-        self._throttle = throttle
+        self._pace = pace
         self._deadline = deadline
         self._check = check
 
@@ -175,7 +177,7 @@ class _Paced:
 
     def __iter__(self) -> Iterator[memoryview]:
         for piece in self._content:
-            self._deadline.extend(self._throttle.take(len(piece)))
+            self._deadline.extend(self._pace.take(len(piece)))
             self._check()
             yield piece
 

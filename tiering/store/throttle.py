@@ -10,9 +10,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 Clock = Callable[[], float]  # seconds, never going back
 Sleep = Callable[[float], None]
+
+
+class Pace(Protocol):
+    """Lets bytes through when it is time."""
+
+    def take(self, size_bytes: int) -> float: ...
 
 
 class Throttle:
@@ -43,6 +50,17 @@ class Throttle:
         if wait_s > 0:
             self._sleep(wait_s)
         return wait_s
+
+
+class InTurn:
+    """Several limits, each of which holds."""
+
+    def __init__(self, *limits: Pace) -> None:
+        self._limits = limits
+
+    def take(self, size_bytes: int) -> float:
+        """Wait until all of them let `size_bytes` pass; how long that was."""
+        return sum(limit.take(size_bytes) for limit in self._limits)
 
 
 def unlimited() -> Throttle:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiering.store.hands import Hands
-from tiering.store.throttle import Throttle, unlimited
+from tiering.store.throttle import InTurn, Throttle, unlimited
 
 RATE = 1000.0
 BURST_BYTES = 500
@@ -72,3 +72,22 @@ def test_a_piece_larger_than_the_burst_passes_late_and_whole() -> None:
 def test_without_a_limit_nobody_waits() -> None:
     """No rate, no pause."""
     assert [unlimited().take(10**12) for _ in range(3)] == [0.0, 0.0, 0.0]
+
+
+@given(
+    rates=st.tuples(st.integers(10, 1000), st.integers(10, 1000)),
+    pieces=st.lists(st.integers(1, 500), min_size=1, max_size=20),
+)
+def test_of_several_limits_each_holds(rates: tuple[int, int], pieces: list[int]) -> None:
+    """An agent's own rate and a topic's: what both would let through, no sooner than either alone."""
+
+    def passing_s(*limits: int) -> float:
+        hands = Hands()
+        paces = [
+            Throttle(bytes_per_s=rate, burst_bytes=1, clock=hands.clock, sleep=hands.sleep) for rate in limits
+        ]
+        waited_s = sum(InTurn(*paces).take(size) for size in pieces)
+        assert abs(waited_s - sum(hands.slept)) < 1e-6
+        return hands.now_s
+
+    assert passing_s(*rates) >= max(passing_s(rate) for rate in rates) - 1e-6
