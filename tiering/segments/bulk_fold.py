@@ -14,11 +14,11 @@ Invariant: the table, and the findings by rising offset, are those of taking the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import pairwise
+from itertools import compress, pairwise
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
@@ -50,12 +50,13 @@ ApplyOne: TypeAlias = Callable[[int, bytes, bytes | None], list[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """Records, and those of them that are segments': each a place in `records`."""
+    """Records, and those of them that are segments': each a place in `records`. The `others` are few."""
 
     records: History
     places: Sequence[int]
     keys: Sequence[bytes]
     values: Sequence[bytes]
+    others: History
 
 
 def follow_many(state: TableState, records: History, apply_one: ApplyOne) -> list[Finding]:
@@ -69,7 +70,7 @@ def follow_many(state: TableState, records: History, apply_one: ApplyOne) -> lis
 
 def _follow_batch(state: TableState, records: History, apply_one: ApplyOne) -> list[Finding]:
     batch = _batch(records)
-    if len(batch.places) < WORTH_IT_RECORDS or any(_is_log_tombstone(each) for each in _others(batch)):
+    if len(batch.places) < WORTH_IT_RECORDS or any(map(_is_log_tombstone, batch.others)):
         return [each for record in records for each in apply_one(*record)]
     rows, fits = open_many(batch.keys, batch.values, state.topic.cluster_id)
     logs = _log_numbers(state, batch.keys)
@@ -90,25 +91,18 @@ def _follow_batch(state: TableState, records: History, apply_one: ApplyOne) -> l
 def _batch(records: History) -> _Batch:
     _, keys, values = zip(*records, strict=True)
     if None not in values and min(map(len, keys)) >= SEGMENT_KEY_LENGTH:
-        return _Batch(records=records, places=range(len(records)), keys=keys, values=values)
-    places = [place for place, each in enumerate(records) if _is_of_segment(each)]
+        return _Batch(records=records, places=range(len(records)), keys=keys, values=values, others=())
+    is_of_segment = [
+        value is not None and len(key) >= SEGMENT_KEY_LENGTH for key, value in zip(keys, values, strict=True)
+    ]
+    places = list(compress(range(len(records)), is_of_segment))
     return _Batch(
         records=records,
         places=places,
         keys=[keys[place] for place in places],
         values=[values[place] for place in places],
+        others=[each for each, is_one in zip(records, is_of_segment, strict=True) if not is_one],
     )
-
-
-def _is_of_segment(record: tuple[int, bytes, bytes | None]) -> bool:
-    return record[2] is not None and len(record[1]) >= SEGMENT_KEY_LENGTH
-
-
-def _others(batch: _Batch) -> Iterator[tuple[int, bytes, bytes | None]]:
-    """What is not a segment's record: few, or `bulk` would not have been asked."""
-    if len(batch.places) == len(batch.records):
-        return iter(())
-    return (each for each in batch.records if not _is_of_segment(each))
 
 
 def _is_log_tombstone(record: tuple[int, bytes, bytes | None]) -> bool:
@@ -118,7 +112,7 @@ def _is_log_tombstone(record: tuple[int, bytes, bytes | None]) -> bool:
 
 def _alone(state: TableState, batch: _Batch) -> Column:
     """Which records are the only one of their key, here and in the table so far."""
-    tombstones = {key for _, key, value in _others(batch) if value is None}
+    tombstones = {key for _, key, value in batch.others if value is None}
     index, keys = state.store.index, batch.keys
     once = len(set(keys)) == len(keys) and tombstones.isdisjoint(keys)
     if once and index.keys().isdisjoint(keys):
