@@ -16,13 +16,23 @@ Invariant: on the lineage of a record that is made here every copy of the log co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeAlias
 
-from rules.identity import LogId
+from rules.identity import LogId, ObjectRef
+from tiering.segments.codec import encode_log, encode_segment
+from tiering.segments.keys import log_key
 from tiering.segments.lineage import covered_until
-from tiering.segments.records import EpochStart, LogRecord, SegmentRecord
+from tiering.segments.rebuild import Retold
+from tiering.segments.records import EpochStart, LogRecord, SegmentObjects, SegmentRecord
+from tiering.store.errors import Missing
+from tiering.store.interface import Stored
+
+Append: TypeAlias = Callable[[LogId, bytes, bytes], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,42 @@ class Disagreeing:
     log: LogId
     topic: str
     detail: str
+
+
+def as_it_lies(told: Retold, head: Callable[[str], Stored]) -> Retold | None:
+    """A copy that was restored lies under other versions than its .json names; None if its bytes do not."""
+    live: dict[str, ObjectRef] = {}
+    for kind, ref in told.record.objects.present():
+        try:
+            found = head(ref.key)
+        except Missing:
+            return None
+        if (found.size_bytes, found.checksum) != (ref.size_bytes, ref.checksum):
+            return None
+        live[kind] = ref._replace(version_id=found.version_id)
+    record = replace(told.record, objects=SegmentObjects(**live))
+    return Retold(record=record, key=told.key, value=encode_segment(record), absent=())
+
+
+def fill(whole: Iterable[Retold], append: Append, *, now_ms: int) -> tuple[Disagreeing, ...]:
+    """Each log's copies, and behind them its claim; the logs that got none."""
+    by_log: dict[LogId, list[Retold]] = defaultdict(list)
+    for each in whole:
+        by_log[each.record.log].append(each)
+    disagreeing: list[Disagreeing] = []
+    for log, copies in sorted(by_log.items()):
+        for each in copies:
+            append(log, each.key, each.value)
+        record = log_record_of(
+            (each.record for each in copies),
+            event_id=str(uuid.uuid4()),
+            now_ms=now_ms,
+        )
+        if isinstance(record, Disagreeing):
+            disagreeing.append(record)
+        else:
+            append(log, log_key(log), encode_log(record))
+    return tuple(disagreeing)
 
 
 def log_record_of(copies: Iterable[SegmentRecord], *, event_id: str, now_ms: int) -> LogRecord | Disagreeing:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,10 +18,8 @@ from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Re
 from seawall.cli.tier.errors import TopicNotEmpty
 from seawall.cli.tier.options import TopicName
 from seawall.settings import Settings
-from seawall.tier.rebuild import Disagreeing, log_record_of
-from tiering.segments.codec import encode_log
+from seawall.tier.rebuild import Disagreeing, as_it_lies, fill
 from tiering.segments.errors import SegmentsTopicMissing
-from tiering.segments.keys import log_key
 from tiering.segments.rebuild import Comparison, Difference, Retold, StoredSegment, compare, retell_all
 
 if TYPE_CHECKING:
@@ -34,7 +30,6 @@ NOT_IN_BUCKET = (
     "of a log's own record the bucket has nothing: claims, gaps, holds and moved starts are the topic's alone"
 )
 Listing = Callable[[], Iterable[StoredSegment]]
-Append = Callable[[LogId, bytes, bytes], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +39,7 @@ class Written:
     copies: int
     logs: int
     untold: tuple[Difference, ...]  # a .json that is no record
+    broken: tuple[Retold, ...]  # objects that it names are not there
     disagreeing: tuple[Disagreeing, ...]
 
 
@@ -145,17 +141,21 @@ def _write(settings: Settings, store: PatientStore, *, confirm: bool, as_json: b
     layout = key_layout(settings)
     cluster_id = open_cluster(settings, client_id="seawall-tier").identity().cluster_id
     told = list(retell_all(list_segments(store, layout, layout.cluster_prefix(cluster_id))))
-    whole = [each for each in told if isinstance(each, Retold) and not each.absent]
+    copies = [each for each in told if isinstance(each, Retold)]
+    lying = [as_it_lies(each, store.head) if each.absent else each for each in copies]
+    whole = [each for each in lying if each is not None]
+    broken = [each for each, found in zip(copies, lying, strict=True) if found is None]
     disagreeing: tuple[Disagreeing, ...]
     if confirm:
         with KafkaAppender(config, ensure_topic(config)) as appender:
-            disagreeing = _fill(whole, appender.append)
+            disagreeing = fill(whole, appender.append, now_ms=_now_ms())
     else:
-        disagreeing = _fill(whole, lambda log, key, value: None)
+        disagreeing = fill(whole, lambda log, key, value: None, now_ms=_now_ms())
     done = Written(
         copies=len(whole),
         logs=len({each.record.log for each in whole}) - len(disagreeing),
         untold=tuple(each for each in told if isinstance(each, Difference)),
+        broken=tuple(broken),
         disagreeing=disagreeing,
     )
     _print_written(done, len(told), confirm=confirm, as_json=as_json)
@@ -175,25 +175,8 @@ def _refuse_if_filled(config: dict[str, str]) -> None:
         raise TopicNotEmpty(topic=topic.name, records=held)
 
 
-def _fill(whole: Iterable[Retold], append: Append) -> tuple[Disagreeing, ...]:
-    """Each log's copies, and behind them its claim; the logs that got none."""
-    by_log: dict[LogId, list[Retold]] = defaultdict(list)
-    for each in whole:
-        by_log[each.record.log].append(each)
-    disagreeing: list[Disagreeing] = []
-    for log, copies in sorted(by_log.items()):
-        for each in copies:
-            append(log, each.key, each.value)
-        record = log_record_of(
-            (each.record for each in copies),
-            event_id=str(uuid.uuid4()),
-            now_ms=time.time_ns() // 1_000_000,
-        )
-        if isinstance(record, Disagreeing):
-            disagreeing.append(record)
-        else:
-            append(log, log_key(log), encode_log(record))
-    return tuple(disagreeing)
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _print_written(done: Written, told: int, *, confirm: bool, as_json: bool) -> None:
@@ -204,6 +187,14 @@ def _print_written(done: Written, told: int, *, confirm: bool, as_json: bool) ->
             "not_whole": told - done.copies,
             "logs_claimed": done.logs,
             "untold": [_difference(each, {}) for each in done.untold],
+            "broken": [
+                {
+                    "segment_id": each.record.segment_id,
+                    "key_stem": each.record.key_stem,
+                    "absent": each.absent,
+                }
+                for each in done.broken
+            ],
             "disagreeing": [
                 {"topic": each.topic, "partition": each.log.partition, "detail": each.detail}
                 for each in done.disagreeing
@@ -213,6 +204,8 @@ def _print_written(done: Written, told: int, *, confirm: bool, as_json: bool) ->
         return
     for each in done.untold:
         typer.echo(f"{each.log.topic_id}-{each.log.partition} at {each.base_offset}: {each.detail}")
+    for copy in done.broken:
+        typer.echo(f"{copy.record.key_stem} is not whole: {', '.join(copy.absent)}")
     for log in done.disagreeing:
         typer.echo(f"{log.topic}-{log.log.partition} has no log record: {log.detail}")
     verb = "written" if confirm else "to be written"
