@@ -22,7 +22,7 @@ import logging
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition
@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from audit_engine.errors import SpoolFull, SpoolUnwritable
 from audit_engine.spool.file import NOTHING_SAID, EmitterName, open_spool
-from audit_engine.wire import Emitter, Envelope, encode
+from audit_engine.wire import Emitter, Envelope, decode, encode
 from rules.events import LogEvent, TrimCertified
 from rules.identity import LogId
 from tiering.segments.keys import log_key
@@ -175,6 +175,15 @@ class Spool:
                     break
             rows.close()
         return found
+
+    def kept(self, kinds: Collection[str]) -> list[LogEvent]:
+        """The events of these kinds that are still on this disk, of all runs, in their order."""
+        with self._changed:
+            rows = self._connection.execute("SELECT value FROM events ORDER BY position")
+            marks = [f'"kind":"{kind}"'.encode() for kind in kinds]
+            values = [value for (value,) in rows if any(mark in value for mark in marks)]
+        found = (decode(value).event for value in values)
+        return [event for event in found if isinstance(event, LogEvent) and event.kind in kinds]
 
     def wait(self, after: int, timeout_s: float) -> bool:
         """Whether an event beyond `after` waits to be published, in time."""

@@ -33,6 +33,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from rules.events import TrimCertified, TrimOutcome
 from seawall import connections
 from seawall.agent import host
 from seawall.agent.errors import BucketUnfit, WrongCluster
@@ -195,6 +196,8 @@ class _Agent:
         )
         agent = self.settings.agent
 
+        trims = self.spool.kept({TrimCertified.kind, TrimOutcome.kind})
+
         def told(name: str, run_once: Callable[[], Any]) -> Callable[[], None]:
             def is_full() -> bool:
                 return self.spool.is_full
@@ -206,7 +209,7 @@ class _Agent:
         )
         for name, act, every_s in (
             ("expiry", told("expiry", removing.remote().run_once), agent.remove_every_s),
-            ("trim", told("trim", removing.local().run_once), agent.remove_every_s),
+            ("trim", told("trim", removing.local(trims).run_once), agent.remove_every_s),
             ("snapshot", snapshots.save, agent.snapshot_every_s),
             ("warning", self.watching.run_once, agent.watch_every_s),
         ):

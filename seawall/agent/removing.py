@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rules.events import EventSink
+from rules.events import EventSink, LogEvent, TrimCertified, TrimOutcome
 from rules.identity import LogId
 from rules.policy import EMPTY, TopicPolicy
 from seawall.agent.errors import NoRoomForEvidence
@@ -102,8 +102,10 @@ class Removing:
             jitter=random.Random(),
         )
 
-    def local(self) -> LocalTrim:
-        """Local trim (T4)."""
+    def local(self, said_before: Sequence[LogEvent]) -> LocalTrim:
+        """Local trim (T4). `said_before`: certificates and outcomes of earlier runs."""
+        told = {each.certificate_id for each in said_before if isinstance(each, TrimOutcome)}
+        certified = [each for each in said_before if isinstance(each, TrimCertified)]
         return LocalTrim(
             survey=self.survey,
             cluster=self.cluster,
@@ -115,6 +117,7 @@ class Removing:
             sink=self.sink,
             now_ms=self.now_ms,
             new_id=self.new_id,
+            left=[each for each in certified if each.certificate_id not in told],
         )
 
     def _table(self) -> ReadToEnd:

@@ -357,3 +357,17 @@ def test_a_kill_at_any_point_loses_nothing_that_emit_returned_for(path: Path) ->
     told = [run[0].follows for run in runs.values()]
     reached = [Follows(number, len(run) - 1) for number, run in runs.items()]
     assert told == [None, *reached[:-1]]
+
+
+def test_events_of_earlier_runs_can_be_asked_for_by_kind(path: Path) -> None:
+    """Also those that Kafka has taken: an agent looks for what it left open when it ended."""
+    said = [stalled(1), certificate(2), stalled(3), stalled(4)]
+    with Spool(path, NAME) as spool:
+        spool.emit_many(said[:3])
+        spool.acknowledge([each.position for each in spool.pending()])
+    with Spool(path, NAME) as spool:
+        spool.emit(said[3])
+
+        assert spool.kept({said[0].kind}) == [said[0], *said[2:]]
+        assert spool.kept({"trim_certified"}) == [said[1]]
+        assert spool.kept({"copy_failed"}) == []

@@ -17,7 +17,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rules.events import EventSink, TrimResult
+from rules.events import EventSink, TrimCertified, TrimResult
 from rules.identity import LogId
 from rules.policy.topic import TopicPolicy
 from tiering.cluster.gate import LogView, committed_bound
@@ -28,7 +28,16 @@ from tiering.retention.digests import Digests
 from tiering.retention.errors import ReplicaGone
 from tiering.retention.local import LocalSegment, Trim, TrimFacts, trim_decision
 from tiering.retention.local_policy import local_policy
-from tiering.retention.local_trim import DeleteRecords, Heads, Pending, TrimPorts, TrimRun, settle, trim
+from tiering.retention.local_trim import (
+    DeleteRecords,
+    Heads,
+    Pending,
+    TrimPorts,
+    TrimRun,
+    settle,
+    settle_left,
+    trim,
+)
 from tiering.retention.reasons import Keep, Reason
 from tiering.retention.table_end import ReadToEnd
 from tiering.segments.keys import metadata_partition
@@ -106,6 +115,7 @@ class LocalTrim:
     new_id: Callable[[], str]
     limits: TrimLimits = field(default_factory=TrimLimits)
     jitter: random.Random = field(default_factory=random.Random)
+    left: list[TrimCertified] = field(default_factory=list)  # by an earlier run, outcome untold
     _last_look: _Look | None = None
     _statuses: dict[LogId, TrimStatus] = field(default_factory=dict)
 
@@ -115,8 +125,12 @@ class LocalTrim:
 
     def run_once(self) -> Mapping[LogId, TrimStatus]:
         """Trim what may be trimmed now; what it came to, by log."""
+        self.left = [each for each in self.left if not self._is_settled(each)]
+        open_logs = {each.log for each in self.left}
         taken = {}
         for partition, log in self._ours():
+            if log in open_logs:
+                continue  # first what came of the last request, then the next
             status = self._statuses.setdefault(log, TrimStatus(log=log, topic=partition.topic))
             taken[log] = status
             if status.next_try_ms <= self.now_ms():
@@ -162,6 +176,9 @@ class LocalTrim:
             status.state, status.reason = "failed", type(error).__name__
             status.detail = str(error) if isinstance(error, StatedError) else repr(error)
             self._back_off(status)
+
+    def _is_settled(self, left: TrimCertified) -> bool:
+        return settle_left(left, self.cluster.offsets, self.sink, now_ms=self.now_ms, new_id=self.new_id)
 
     def _settled(self, partition: TopicPartition, log: LogId, status: TrimStatus, ports: TrimPorts) -> bool:
         """Read an open request back; whether that could be done."""

@@ -28,7 +28,7 @@ from typing import Protocol
 
 from rules.events import EventSink, TrimCertified, TrimOutcome, TrimResult
 from rules.identity import LogId, ObjectRef
-from tiering.cluster.interface import LeaderOffsets, OffsetsSource, TopicPartition, Unknown
+from tiering.cluster.interface import Cause, LeaderOffsets, OffsetsSource, TopicPartition, Unknown
 from tiering.errors import StatedError
 from tiering.retention.local import Trim, TrimFacts, trim_decision
 from tiering.retention.reasons import Keep, Reason
@@ -137,6 +137,43 @@ def settle(
     )
     is_open = result in (TrimResult.TIMED_OUT, TrimResult.UNKNOWN) and answered is not None
     return TrimRun(plan=pending.trim, result=result, detail=detail, pending=pending if is_open else None)
+
+
+def settle_left(
+    left: TrimCertified,
+    offsets: OffsetsSource,
+    sink: EventSink,
+    *,
+    now_ms: Callable[[], int],
+    new_id: Callable[[], str],
+) -> bool:
+    """Say what came of the request of an agent that ended before it heard; whether that could be told now."""
+    partition = TopicPartition(left.topic, left.log.partition)
+    result, start, detail = _outcome(left.log, partition, left.new_start, None, offsets)
+    if start is None and _is_there(left.log, partition, offsets):
+        return False
+    sink.emit(
+        TrimOutcome(
+            event_id=new_id(),
+            occurred_at_ms=now_ms(),
+            log=left.log,
+            topic=left.topic,
+            leader_epoch=left.leader_epoch,
+            certificate_id=left.certificate_id,
+            result=result,
+            start_read_back=start,
+            detail=detail,
+        )
+    )
+    return True
+
+
+def _is_there(log: LogId, partition: TopicPartition, offsets: OffsetsSource) -> bool:
+    """Whether the log may still answer: its topic was not deleted, as far as anybody said."""
+    found = offsets.leader_offsets([partition])[partition]
+    if isinstance(found, Unknown):
+        return found.cause is not Cause.NO_SUCH_TOPIC
+    return found.topic_id == log.topic_id
 
 
 def _covering(log: LogId, plan: Trim, ports: TrimPorts) -> tuple[SegmentRecord, ...] | Keep:

@@ -107,6 +107,49 @@ def trimmer(tmp_path: Path) -> Trimmer:
     return made
 
 
+def _left(log: LogId, certificate_id: str = "c-1") -> TrimCertified:
+    return TrimCertified(
+        event_id=certificate_id,
+        occurred_at_ms=1,
+        log=log,
+        topic=NAMES[log.topic_id],
+        leader_epoch=EPOCH,
+        certificate_id=certificate_id,
+        old_start=0,
+        new_start=100,
+        frontier=300,
+        metadata_partition=0,
+        metadata_offset=0,
+        digest="0" * 64,
+        agreeing_brokers=(1, 2, 3),
+        segments=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "result"), [(100, TrimResult.ADVANCED), (120, TrimResult.ADVANCED), (0, TrimResult.TIMED_OUT)]
+)
+def test_an_earlier_runs_request_is_read_back_first(trimmer: Trimmer, start: int, result: TrimResult) -> None:
+    """An agent that was killed between certificate and outcome: the next one says the outcome, once, and only
+    then goes on with that log; a leader that does not answer is asked again in the next run."""
+    at = TopicPartition(NAMES[LOG.topic_id], LOG.partition)
+    trimmer.agent.answers.log_starts[at] = start
+    trimmer.trim.left = [_left(LOG)]
+    trimmer.agent.answers.silent.add(at.topic)
+    silent = trimmer.run()
+    asked_while_silent = list(trimmer.asked)
+    trimmer.agent.answers.silent.clear()
+    trimmer.run()
+
+    told = [each for each in trimmer.agent.events if isinstance(each, TrimOutcome)]
+    assert LOG not in silent
+    assert all(partition != at for partition, _ in asked_while_silent)
+    assert [(each.result, each.start_read_back) for each in told if each.certificate_id == "c-1"] == [
+        (result, start)
+    ]
+    assert trimmer.trim.left == []
+
+
 def test_every_log_led_here_is_trimmed_once(trimmer: Trimmer) -> None:
     """One request a log, certified and told; the next run finds nothing to do."""
     taken = trimmer.run()
