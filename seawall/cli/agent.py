@@ -51,7 +51,7 @@ def agent(
     endpoint_url: EndpointUrl = None,
     region: Region = None,
 ) -> None:
-    """Run the agent beside one broker: copy closed segments to S3, provably, and watch over them.
+    """Copy closed segments of one broker to S3, provably.
 
     Run one on each broker's host, as a user who may read the log dirs; it never writes there. Which topics
     are copied is declared by the policy (`seawall policy apply`); on a cluster without a policy, name them
