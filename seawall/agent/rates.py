@@ -19,6 +19,7 @@ from tiering.store.patient import PatientStore
 from tiering.store.throttle import Throttle
 from tiering.store.upload import PART_BYTES_MIN, Uploader, UploadLimits
 
+FAST = UploadLimits(buffers=5, senders=4)  # 80 MiB: with all else an agent stays below 300 MB
 SLOW = UploadLimits(part_bytes=PART_BYTES_MIN, buffers=2, senders=1)
 
 
@@ -37,7 +38,7 @@ class Uploaders:
         self._rate_of = rate_of
         self._sleep = sleep
         self._stack = stack
-        self._fast = stack.enter_context(Uploader(store))
+        self._fast = stack.enter_context(Uploader(store, FAST))
         self._slow: dict[str, tuple[int, Uploader]] = {}
         self._lock = Lock()
 
