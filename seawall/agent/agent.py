@@ -279,7 +279,7 @@ class _Agent:
         from seawall.policy.change_log import in_force
         from seawall.policy.kafka import open_cluster
 
-        opened = open_cluster(self.settings.kafka)
+        opened = open_cluster(self.settings)
 
         def read() -> Any:
             applied = in_force(opened.changes.read())

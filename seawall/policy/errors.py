@@ -42,16 +42,6 @@ class PolicyFileRefused(PolicyFileError):
 
 
 @dataclass(kw_only=True, eq=False)
-class NoCluster(SeawallError):
-    """no cluster is configured
-
-    Set kafka.bootstrap in seawall.toml, or give --bootstrap HOST:PORT.
-    """
-
-    exit_code: ClassVar[int] = 43
-
-
-@dataclass(kw_only=True, eq=False)
 class PolicyTopicError(SeawallError):
     """the topic of declared changes cannot be used"""
 

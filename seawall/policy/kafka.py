@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from seawall.connections import kafka_config
 from seawall.policy.change_log.kafka import QUIET, KafkaChangeLog
-from seawall.policy.errors import NoCluster
-from seawall.settings import KafkaSettings
+from seawall.settings import KafkaSettings, Settings
 from tiering.cluster.errors import ClusterUnreachable
 from tiering.cluster.kafka import KafkaCluster
 from tiering.cluster.topics import is_internal
@@ -38,12 +38,9 @@ class Opened:
         return sorted(name for name in found if not is_internal(name))
 
 
-def open_cluster(settings: KafkaSettings) -> Opened:
-    """NoCluster if none is set, ClusterUnreachable if it does not answer."""
-    if settings.bootstrap is None:
-        raise NoCluster
-    # What librdkafka would log about connections is part of the errors.
-    librdkafka = {"client.id": "seawall-policy", "log_level": "0", **settings.librdkafka()}
+def open_cluster(settings: Settings) -> Opened:
+    """NotSet if none is set, ClusterUnreachable if it does not answer."""
+    librdkafka = kafka_config(settings, client_id="seawall-policy")
     source = KafkaCluster(librdkafka, monotonic_s=time.monotonic, answer_timeout_s=ANSWER_TIMEOUT_S)
     identity = source.identity()
     changes = KafkaChangeLog(
@@ -52,4 +49,4 @@ def open_cluster(settings: KafkaSettings) -> Opened:
         cluster_id=identity.cluster_id,
         broker_count=len(identity.broker_ids),
     )
-    return Opened(cluster_id=identity.cluster_id, source=source, changes=changes, settings=settings)
+    return Opened(cluster_id=identity.cluster_id, source=source, changes=changes, settings=settings.kafka)

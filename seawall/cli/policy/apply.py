@@ -56,7 +56,7 @@ def apply(
     from seawall.policy.cluster import look
     from seawall.policy.kafka import open_cluster
 
-    opened = open_cluster(settings.kafka)
+    opened = open_cluster(settings)
     base = in_force(opened.changes.read())
     seen = look(opened.source, opened.topic_names())
     planned = plan(policy, base, seen, cluster_id=opened.cluster_id, principal=principal)

@@ -19,7 +19,7 @@ from seawall.cli.policy.options import PolicyFile
 from seawall.policy.compare import Compared, Finding, compare
 from seawall.policy.errors import PolicyFileError, PolicyFileRefused
 from seawall.policy.file import read_file
-from seawall.settings import KafkaSettings
+from seawall.settings import Settings
 from tiering.cluster.errors import ClusterUnreachable
 
 NOTHING = "-"
@@ -77,7 +77,7 @@ def check(
     except PolicyFileError as invalid:
         _print_invalid(file, invalid, as_json=as_json)
         raise typer.Exit(FINDINGS) from invalid
-    checked = _checked(policy, None if offline else settings.kafka)
+    checked = _checked(policy, None if offline else settings)
     if as_json:
         typer.echo(json.dumps(_as_json(file, checked), indent=2))
     else:
@@ -85,14 +85,14 @@ def check(
     raise typer.Exit(checked.status)
 
 
-def _checked(policy: Policy, kafka: KafkaSettings | None) -> _Checked:
-    if kafka is None or kafka.bootstrap is None:
+def _checked(policy: Policy, settings: Settings | None) -> _Checked:
+    if settings is None or settings.kafka.bootstrap is None:
         return _Checked(policy=policy, topics=None)
     from seawall.policy.cluster import look
     from seawall.policy.kafka import open_cluster  # the client it imports would slow an offline check
 
     try:
-        opened = open_cluster(kafka)
+        opened = open_cluster(settings)
         seen = look(opened.source, opened.topic_names())
     except ClusterUnreachable as silent:
         return _Checked(policy=policy, topics=None, silence=str(silent))

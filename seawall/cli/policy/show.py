@@ -51,7 +51,7 @@ def show(
         from seawall.policy.change_log import in_force
         from seawall.policy.kafka import open_cluster
 
-        timeline = open_cluster(settings.kafka).changes.read()
+        timeline = open_cluster(settings).changes.read()
         applied = in_force(timeline)
         for passed in timeline.passed_over:
             why = f"{passed.reason.value}: {passed.detail}"
