@@ -195,7 +195,6 @@ class _Agent:
             sleep=self._sleep,
         )
         agent = self.settings.agent
-
         trims = self.spool.kept({TrimCertified.kind, TrimOutcome.kind})
 
         def told(name: str, run_once: Callable[[], Any]) -> Callable[[], None]:
@@ -229,10 +228,10 @@ class _Agent:
         turn("pass", self.service.start_pass, self.context)
 
     def _has_due(self) -> bool:
+        """Whether a log's back-off is over; one that waits for others is looked at with the next rescan."""
         now = _now_ms()
         return any(
-            each.state in ("failed", "waiting") and each.next_try_ms <= now
-            for each in self.service.statuses().values()
+            each.state == "failed" and each.next_try_ms <= now for each in self.service.statuses().values()
         )
 
     def _survey(self) -> HostSurvey:
