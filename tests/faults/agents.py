@@ -34,6 +34,7 @@ class Agent:
     ) -> None:
         self.node_id = node_id
         self._port = ReservedPort()
+        self._said_before = 0  # bytes of its log
         folder.mkdir(parents=True)
         (folder / "seawall.toml").write_text(settings)
         log_dirs = ",".join(map(str, cluster.log_dirs(node_id)))
@@ -77,7 +78,17 @@ class Agent:
             return {}
 
     def start(self) -> None:
+        log = self.process.log
+        self._said_before = log.stat().st_size if log.exists() else 0
         self.process.start()
+
+    @property
+    def was_up(self) -> bool:
+        """Whether it said, since it was last started, that it has started. One that could not, since no
+        broker answered in time, ends and is for its supervisor to start again; one that was up never ends."""
+        with self.process.log.open("rb") as log:
+            log.seek(self._said_before)
+            return b'"event": "started"' in log.read()
 
     def kill(self) -> None:
         self.process.kill()
@@ -87,7 +98,7 @@ class Agent:
         if self.process.is_alive:
             self.process.resume()
         else:
-            self.process.start()
+            self.start()
 
     def wait_until_ready(self) -> None:
         self.process.wait_until_ready(

@@ -64,8 +64,7 @@ Round: TypeAlias = Callable[[Scene], AbstractContextManager[None]]
 def strike(scene: Scene, host_round: Round) -> None:
     """One round."""
     chance = scene.chance
-    ended = [each.process for each in scene.agents.values() if not each.process.is_alive]
-    assert not ended, "\n".join(f"{each.name} ended by itself:\n{each.last_lines()}" for each in ended)
+    supervise(scene)
     with ExitStack() as stack:
         stack.enter_context(chance.choice(S3_ROUNDS)(scene))
         stack.enter_context(host_round(scene))
@@ -75,6 +74,15 @@ def strike(scene: Scene, host_round: Round) -> None:
     scene.tell("all is well again")
     wait_until_in_sync(scene)
     move_leaders(scene)
+
+
+def supervise(scene: Scene) -> None:
+    """Start again what could not start, as systemd would; what was up and ended is a defect."""
+    for agent in scene.agents.values():
+        if not agent.process.is_alive:
+            assert not agent.was_up, f"{agent.process.name} ended by itself:\n{agent.process.last_lines()}"
+            scene.tell(f"agent {agent.node_id} could not start, and is started again")
+            agent.start()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from seawall.local.waiting import wait_until
 from tests.cluster import produce, versitygw
 from tests.faults.agents import agents_beside
 from tests.faults.ledger import Ledger, Place, read_from_broker
-from tests.faults.rounds import HOST_ROUNDS, Scene, strike, wait_until_in_sync
+from tests.faults.rounds import HOST_ROUNDS, Scene, strike, supervise, wait_until_in_sync
 from tests.faults.s3_trouble import S3Trouble
 from tests.faults.scrub import scrub, tiered_records, tiered_to
 from tests.seawall.cli.calling import call
@@ -200,6 +200,7 @@ def caught_up(scene: Scene) -> ReferenceTable:
     last: list[ReferenceTable] = []
 
     def is_caught_up() -> bool:
+        supervise(scene)
         table = replayed(cluster)
         last[:] = [table]
         return all(tiered_to(table, log) >= end for log, end in closed_ends(cluster, topic).items())

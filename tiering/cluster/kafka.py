@@ -10,6 +10,8 @@ What the client does that has to be known (measured, confluent-kafka 2.16.1, Kaf
   starts with that; if it is not enough, the client is thrown away.
 - A leader that does not answer in time is reported as *success* with offset -1001 and no epoch. Anything
   below zero is `NO_ANSWER` here.
+- What it asks of "the controller" goes to a broker that is named at random when metadata is refreshed. If
+  that one dies, topics and the cluster are described by nobody until the next refresh; hence a new client.
 - `list_topics(topic)` lets the broker create the topic: a deleted one would come back. It is never called.
 - Broken connections and refused passwords are told to a callback only; the last word goes into the reason.
 
@@ -22,6 +24,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout  # another class, before Python 3.11
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, TypeAlias, TypeVar
 
@@ -32,6 +35,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs f
     ConfigEntry,
     ConfigResource,
     ConfigSource,
+    NewTopic,
     OffsetSpec,
     ResourceType,
 )
@@ -57,10 +61,16 @@ PARTITIONS_PER_REQUEST = 1_000
 TOPICS_PER_REQUEST = 500
 REOPEN_INTERVAL_S = 10.0  # a client is not thrown away more often than that
 
+K = TypeVar("K")
 T = TypeVar("T")
 Answers: TypeAlias = Mapping[TopicPartition, LeaderOffsets | Unknown]
 
 _log = logging.getLogger(__name__)
+
+# For clients whose words become part of an error, or of somebody's trouble, where they matter.
+QUIET = logging.getLogger(f"{__name__}.client")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 
 # Ours, and the settings may override them. Cached leaders are forgotten after 10 s, whatever else happens.
 _DEFAULTS = {
@@ -127,11 +137,11 @@ class KafkaCluster:
         self._open_client = open_client or (lambda settings: AdminClient(settings, logger=_log))
         self._lock = threading.Lock()  # of the next two
         self._connection = self._opened()
-        self._reopened_at_s = monotonic_s()
+        self._reopened_at_s = monotonic_s() - REOPEN_INTERVAL_S  # the first one may go as soon as it fails
 
     def identity(self) -> ClusterIdentity:
         """Which cluster answers. Raises ClusterUnreachable."""
-        found = self._now().describe_cluster()
+        found = self._answered(["cluster"], lambda asked, _: {"cluster": asked.describe_cluster()})["cluster"]
         if isinstance(found, Unknown):
             raise ClusterUnreachable(bootstrap=self._bootstrap, why=found.reason)
         return ClusterIdentity(
@@ -140,35 +150,39 @@ class KafkaCluster:
 
     def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
         """What any broker knows of these topics. Refreshes what the client believes of their leaders."""
-        return self._now().describe_topics(topics)
+        return self._answered(sorted(set(topics)), _Connection.describe_topics)
 
     def leader_offsets(self, partitions: Iterable[TopicPartition]) -> Answers:
-        """What the leader of each partition says now. A new client asks once more where one got no answer."""
-        wanted = list(partitions)
-        asked = self._now()
-        answers = asked.ask_leaders(wanted)
-        again = [each for each in wanted if _cause(answers[each]) in _WORTH_A_NEW_CLIENT]
-        if again and (fresh := self._instead_of(asked)) is not None:
-            answers |= fresh.ask_leaders(again)
-        return answers
+        """What the leader of each partition says now."""
+        return self._answered(list(partitions), _Connection.ask_leaders)
 
     def topic_settings(self, topics: Iterable[str]) -> Mapping[str, TopicSettings | Unknown]:
         """What is configured for these topics now, as one broker sees it."""
-        answers: dict[str, TopicSettings | Unknown] = {}
-        asked = self._now()
-        for names in _chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
-            resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-            for name, entries in asked.describe_configs(resources).items():
-                answers[name] = entries if isinstance(entries, Unknown) else _typed(name, entries)
-        return answers
+        found = self._answered(sorted(set(topics)), _Connection.describe_topic_configs)
+        return {
+            name: entries if isinstance(entries, Unknown) else _typed(name, entries)
+            for name, entries in found.items()
+        }
 
     def broker_settings(self, broker_id: int) -> BrokerSettings | Unknown:
         """What a broker gives of itself, static entries and defaults included. It answers for itself."""
         name = str(broker_id)
-        entries = self._now().describe_configs([ConfigResource(ResourceType.BROKER, name)])[name]
+        resources = [ConfigResource(ResourceType.BROKER, name)]
+        entries = self._answered([name], lambda asked, _: asked.describe_configs(resources))[name]
         if isinstance(entries, Unknown):
             return entries
         return BrokerSettings(broker_id=broker_id, entries=entries)
+
+    def _answered(
+        self, questions: list[K], ask: Callable[[_Connection, list[K]], Mapping[K, T | Unknown]]
+    ) -> dict[K, T | Unknown]:
+        """An answer to each question. A new client asks once more where this one got none."""
+        asked = self._now()
+        answers = dict(ask(asked, questions))
+        again = [each for each in questions if _cause(answers[each]) in _WORTH_A_NEW_CLIENT]
+        if again and (fresh := self._instead_of(asked)) is not None:
+            answers |= ask(fresh, again)
+        return answers
 
     def _now(self) -> _Connection:
         with self._lock:
@@ -211,9 +225,9 @@ class _Connection:
     def describe_cluster(self) -> Any:
         return self._result(self._client.describe_cluster(request_timeout=self._timeout_s))
 
-    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
+    def describe_topics(self, topics: Sequence[str]) -> Mapping[str, DescribedTopic | Unknown]:
         answers: dict[str, DescribedTopic | Unknown] = {}
-        for names in _chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
+        for names in _chunks(topics, TOPICS_PER_REQUEST):
             futures = self._client.describe_topics(TopicCollection(names), request_timeout=self._timeout_s)
             for name, future in futures.items():
                 found = self._result(future)
@@ -223,7 +237,7 @@ class _Connection:
     def ask_leaders(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderOffsets | Unknown]:
-        described = self.describe_topics(each.topic for each in partitions)
+        described = self.describe_topics(sorted({each.topic for each in partitions}))
         answers: dict[TopicPartition, LeaderOffsets | Unknown] = {}
         led: dict[TopicPartition, tuple[wire.Uuid, int]] = {}
         for each in partitions:
@@ -260,6 +274,12 @@ class _Connection:
         if found.offset < 0:  # a leader that did not answer in time, reported as success
             return Unknown(cause=Cause.NO_ANSWER, reason=self._with_trouble("the leader did not answer"))
         return found.offset, found.leader_epoch
+
+    def describe_topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, Setting] | Unknown]:
+        answers: dict[str, Mapping[str, Setting] | Unknown] = {}
+        for names in _chunks(topics, TOPICS_PER_REQUEST):
+            answers |= self.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
+        return answers
 
     def describe_configs(
         self, resources: Sequence[ConfigResource]
@@ -313,7 +333,7 @@ def _chunks(items: Sequence[T], size: int) -> Iterator[list[T]]:
         yield list(items[start : start + size])
 
 
-def _cause(answer: LeaderOffsets | Unknown) -> Cause | None:
+def _cause(answer: object) -> Cause | None:
     return answer.cause if isinstance(answer, Unknown) else None
 
 
@@ -393,3 +413,28 @@ def _typed(topic: str, entries: Mapping[str, Setting]) -> TopicSettings | Unknow
         return topic_settings(topic, entries)
     except SettingUntold as untold:
         return Unknown(cause=Cause.PARTIAL, reason=str(untold))
+
+
+def make_topic(
+    config: Mapping[str, str],
+    name: str,
+    *,
+    partitions: int,
+    replication: int,
+    settings: Mapping[str, str],
+    deadline_s: float,
+) -> str | None:
+    """Make a topic; why it could not be made, or None. One that somebody else has just made will do.
+
+    Brokers may not know it yet when this returns, and what it is like is the caller's to look at.
+    """
+    new = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(settings))
+    client = AdminClient(dict(config), logger=QUIET)  # dropped before the answer is there, it would cancel
+    try:
+        client.create_topics([new], request_timeout=deadline_s)[name].result(2 * deadline_s)
+    except KafkaException as refused:
+        error: KafkaError = refused.args[0]
+        return None if error.code() == KafkaError.TOPIC_ALREADY_EXISTS else error.str()
+    except FutureTimeout:
+        return "the client did not answer"
+    return None

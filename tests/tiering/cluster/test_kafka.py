@@ -15,13 +15,12 @@ from confluent_kafka import Uuid as ClientUuid
 
 from seawall.local.waiting import wait_until
 from tiering.cluster.errors import ClientRefused
-from tiering.cluster.interface import Cause, LeaderOffsets, TopicPartition, Unknown
+from tiering.cluster.interface import Cause, DescribedTopic, LeaderOffsets, TopicPartition, Unknown
 from tiering.cluster.kafka import REOPEN_INTERVAL_S, KafkaCluster
 
 DEADLINE_S = 30.0
 ORDERS = TopicPartition("orders", 0)
 TIMED_OUT = KafkaException(KafkaError(KafkaError._TIMED_OUT))
-LONG_AGO_S = 10 * REOPEN_INTERVAL_S
 
 
 def done(answer: object) -> Future[Any]:
@@ -41,11 +40,14 @@ class FakeClient:
         self.may_describe = threading.Event()
         self.may_describe.set()
         self.asked: list[object] = []
+        self.describes = True
 
     def describe_topics(self, names: Any, *, request_timeout: float) -> Mapping[str, Future[Any]]:
         may_describe = self.may_describe
         self.asked.append(names)
         may_describe.wait(DEADLINE_S)
+        if not self.describes:
+            return {name: done(KafkaException(*TIMED_OUT.args)) for name in names.topic_names}
         node = SimpleNamespace(id=1)
         partition = SimpleNamespace(id=0, leader=node, replicas=[node], isr=[node])
         return {
@@ -69,13 +71,12 @@ class FakeClient:
         return SimpleNamespace(offset=found[0], leader_epoch=found[1])
 
 
-def cluster_of(*clients: FakeClient, now_s: float = LONG_AGO_S) -> KafkaCluster:
-    """Given one client after the other; the first was opened at 0 s."""
-    times = iter([0.0])
+def cluster_of(*clients: FakeClient) -> KafkaCluster:
+    """Given one client after the other; the last one stays."""
     left = list(clients)
     return KafkaCluster(
         {"bootstrap.servers": "nowhere:1"},
-        monotonic_s=lambda: next(times, now_s),
+        monotonic_s=lambda: 0.0,
         open_client=lambda _: left.pop(0),  # type: ignore[arg-type,return-value]
     )
 
@@ -101,7 +102,7 @@ def by_question(**answers: Any) -> Callable[[str], Any]:
 )
 def test_a_partial_answer_is_unknown_and_says_of_what_kind(offsets: Any, cause: Cause) -> None:
     """One of three answers missing, without an epoch or of another one: nothing is made of the other two."""
-    cluster = cluster_of(FakeClient(offsets), now_s=0.0)
+    cluster = cluster_of(FakeClient(offsets), FakeClient(offsets))
 
     answer = cluster.leader_offsets([ORDERS])[ORDERS]
 
@@ -120,14 +121,36 @@ def test_three_answers_of_one_epoch_make_one() -> None:
 
 
 def test_a_client_that_gets_no_answer_is_replaced_but_not_at_once_again() -> None:
-    """A new client is asked in the same call; within the interval, the call ends with what it has."""
-    mute, fine = FakeClient(always(TIMED_OUT)), FakeClient(always((9, 1)))
-    replaced = cluster_of(mute, fine)
-    too_early = cluster_of(FakeClient(always(TIMED_OUT)), FakeClient(always((9, 1))), now_s=1.0)
+    """A new client is asked in the same call; within the interval, the next call ends with what it has."""
+    first, second = FakeClient(always(TIMED_OUT)), FakeClient(always(TIMED_OUT))
+    now = [0.0]
+    clients = [first, second, FakeClient(always((9, 1)))]
+    cluster = KafkaCluster(
+        {},
+        monotonic_s=lambda: now[0],
+        open_client=lambda _: clients.pop(0),  # type: ignore[arg-type,return-value]
+    )
 
-    assert isinstance(replaced.leader_offsets([ORDERS])[ORDERS], LeaderOffsets)
-    assert isinstance(too_early.leader_offsets([ORDERS])[ORDERS], Unknown)
-    assert (len(mute.asked), len(fine.asked)) == (1, 1)
+    answers = [cluster.leader_offsets([ORDERS])[ORDERS]]
+    now[0] = REOPEN_INTERVAL_S - 1
+    answers.append(cluster.leader_offsets([ORDERS])[ORDERS])
+    now[0] = REOPEN_INTERVAL_S
+    answers.append(cluster.leader_offsets([ORDERS])[ORDERS])
+
+    assert [type(each) for each in answers] == [Unknown, Unknown, LeaderOffsets]
+    assert (len(first.asked), len(second.asked)) == (1, 3)
+
+
+def test_what_nobody_described_is_asked_of_a_new_client() -> None:
+    """The broker that the old client asks for such things is dead; the new one finds another."""
+    dead, fine = FakeClient(always((9, 1))), FakeClient(always((9, 1)))
+    dead.describes = False
+    cluster = cluster_of(dead, fine)
+
+    answer = cluster.describe_topics(["orders"])["orders"]
+
+    assert isinstance(answer, DescribedTopic)
+    assert (len(dead.asked), len(fine.asked)) == (1, 1)
 
 
 def test_a_client_lives_until_the_last_question_put_to_it_is_answered() -> None:
