@@ -27,7 +27,7 @@ from audit_engine.topic import TOPIC
 from audit_engine.wire import Envelope, decode
 from rules.events import TierState
 from tiering.cluster.interface import Unknown
-from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.kafka import QUIET, KafkaCluster
 
 WINDOW_MS = 3_600_000
 POLL_S = 0.25
@@ -37,9 +37,6 @@ MESSAGES_AT_ONCE = 1_000
 BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 _log = logging.getLogger(__name__)
-QUIET = logging.getLogger(f"{__name__}.client")
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
 
 _DEFAULTS = {"client.id": "seawall-agent"}
 

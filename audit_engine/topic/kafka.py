@@ -23,14 +23,13 @@ from types import TracebackType
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not re-exported
 
 from audit_engine.errors import AuditTopicSilent, AuditTopicUnfit
 from audit_engine.spool import Spool
 from audit_engine.topic import PARTITIONS, TOPIC, AuditTopic
 from audit_engine.topic.fitness import MESSAGE_BYTES_MAX, REPLICAS, faults, settings
 from tiering.cluster.interface import Cause, DescribedTopic, Unknown
-from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.kafka import QUIET, KafkaCluster, make_topic
 
 DEADLINE_S = 30.0
 SETTLE_S = 0.1
@@ -43,10 +42,6 @@ BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 _log = logging.getLogger(__name__)
 
-# What matters of librdkafka's words becomes part of an error, or of `PublisherStatus.trouble`.
-QUIET = logging.getLogger(f"{__name__}.client")
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
 
 _DEFAULTS = {"client.id": "seawall-agent", "compression.type": "zstd"}
 
@@ -106,16 +101,16 @@ def _fit(described: DescribedTopic) -> AuditTopic:
 def _create(
     config: Mapping[str, str], name: str, partitions: int, replication: int, deadline_s: float
 ) -> None:
-    new = NewTopic(
-        name, num_partitions=partitions, replication_factor=replication, config=settings(replication)
+    refusal = make_topic(
+        config,
+        name,
+        partitions=partitions,
+        replication=replication,
+        settings=settings(replication),
+        deadline_s=deadline_s,
     )
-    admin = AdminClient(dict(config), logger=QUIET)  # dropped before the answer is there, it would cancel
-    try:
-        admin.create_topics([new], request_timeout=deadline_s)[name].result(2 * deadline_s)
-    except KafkaException as refused:
-        error: KafkaError = refused.args[0]
-        if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:  # else another agent was as quick
-            raise AuditTopicSilent(topic=name, what="made", why=error.str()) from refused
+    if refusal is not None:
+        raise AuditTopicSilent(topic=name, what="made", why=refusal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

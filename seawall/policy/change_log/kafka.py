@@ -13,7 +13,6 @@ count.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not re-exported
 
 from rules.policy.record import DeclaredChange, encode
 from rules.policy.timeline import Applied, PolicyUnknown, Timeline
@@ -33,7 +31,7 @@ from seawall.policy.errors import (
     PolicyTopicUnfit,
 )
 from tiering.cluster.interface import Cause, DescribedTopic, TopicSettings, Unknown
-from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.kafka import QUIET, KafkaCluster, make_topic
 from tiering.cluster.settings import UNLIMITED, Source
 from tiering.log.wire import Uuid
 
@@ -51,11 +49,6 @@ CONFIG: Mapping[str, str] = {
     "unclean.leader.election.enable": "false",
     "max.message.bytes": str(CHANGE_BYTES_MAX + BATCH_OVERHEAD_BYTES),
 }
-
-# What matters of librdkafka's words becomes part of an error.
-QUIET = logging.getLogger(__name__)
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
 
 
 class KafkaChangeLog:
@@ -133,14 +126,16 @@ class KafkaChangeLog:
         if self._checked() is not None:
             return
         config = {**CONFIG, "min.insync.replicas": str(max(1, self._replicas - 1))}
-        new = NewTopic(TOPIC, num_partitions=1, replication_factor=self._replicas, config=config)
-        admin = AdminClient(self._librdkafka, logger=QUIET)
-        try:
-            admin.create_topics([new], request_timeout=self._deadline_s)[TOPIC].result(2 * self._deadline_s)
-        except KafkaException as refused:
-            error: KafkaError = refused.args[0]
-            if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:  # else somebody else is applying, too
-                raise PolicyTopicSilent(topic=TOPIC, what="created", why=error.str()) from refused
+        refusal = make_topic(
+            self._librdkafka,
+            TOPIC,
+            partitions=1,
+            replication=self._replicas,
+            settings=config,
+            deadline_s=self._deadline_s,
+        )
+        if refusal is not None:
+            raise PolicyTopicSilent(topic=TOPIC, what="created", why=refusal)
         last_moment = time.monotonic() + self._deadline_s
         while self._checked() is None:
             if time.monotonic() >= last_moment:

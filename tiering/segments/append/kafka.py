@@ -22,10 +22,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from rules.identity import LogId
+from tiering.cluster.kafka import QUIET
 from tiering.segments.errors import AppendRefused, AppendUncertain, SegmentMetadataError
 from tiering.segments.keys import metadata_partition
 from tiering.segments.topic import SegmentsTopic
-from tiering.segments.topic.kafka import QUIET
 
 DELIVERY_TIMEOUT_S = 30.0
 GRACE_S = 5.0  # for a callback that comes later than it should

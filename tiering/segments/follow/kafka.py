@@ -23,11 +23,12 @@ from typing import Any, TypeAlias
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
+from tiering.cluster.kafka import QUIET
 from tiering.segments.errors import FollowingEnded, SegmentsTopicSilent
 from tiering.segments.findings import Finding
 from tiering.segments.table import PartitionTable, ReferenceTable, TopicRecord
 from tiering.segments.topic import SegmentsTopic
-from tiering.segments.topic.kafka import QUIET, TopicEnds, topic_ends
+from tiering.segments.topic.kafka import TopicEnds, topic_ends
 from tiering.segments.topic.progress import Progress
 
 Apply: TypeAlias = Callable[[int, Sequence[TopicRecord]], object]

@@ -9,7 +9,6 @@ get the one topic that is there.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout  # another class, before Python 3.11
@@ -19,7 +18,6 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget to re-export these
     AdminClient,
     ConfigResource,
-    NewTopic,
     ResourceType,
 )
 
@@ -30,7 +28,7 @@ from tiering.cluster.interface import (
     TopicPartition,
     Unknown,
 )
-from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.kafka import QUIET, KafkaCluster, make_topic
 from tiering.segments.errors import (
     FollowingEnded,
     SegmentsTopicMissing,
@@ -45,11 +43,6 @@ ANSWER_S = 10.0
 SETTLE_S = 0.1
 
 T = TypeVar("T")
-
-# What matters of librdkafka's words becomes part of an error, or of `Follower.trouble`.
-QUIET = logging.getLogger(__name__)
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
 
 
 def ensure_topic(
@@ -141,18 +134,16 @@ def _described(cluster: KafkaCluster, name: str) -> DescribedTopic | None:
 def _create(
     config: Mapping[str, str], name: str, partitions: int, replication: int, deadline_s: float
 ) -> None:
-    new = NewTopic(
-        name, num_partitions=partitions, replication_factor=replication, config=settings(replication)
+    refusal = make_topic(
+        config,
+        name,
+        partitions=partitions,
+        replication=replication,
+        settings=settings(replication),
+        deadline_s=deadline_s,
     )
-    admin = AdminClient(dict(config), logger=QUIET)  # dropped before the answer is there, it would cancel
-    try:
-        admin.create_topics([new], request_timeout=deadline_s)[name].result(2 * deadline_s)
-    except KafkaException as refused:
-        error: KafkaError = refused.args[0]
-        if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:  # else another agent was as quick
-            raise SegmentsTopicSilent(what=name, act="made", why=error.str()) from refused
-    except FutureTimeout as silent:
-        raise SegmentsTopicSilent(what=name, act="made", why="the client did not answer") from silent
+    if refusal is not None:
+        raise SegmentsTopicSilent(what=name, act="made", why=refusal)
 
 
 def _wait_for(look: Callable[[], T | None], name: str, deadline_s: float) -> T:
