@@ -159,9 +159,9 @@ class Replica:
                     self.roll()
         self.start_at(leader.log_start)
 
-    def lose_first(self) -> None:
-        """The first closed segment's file vanishes; the broker does not notice."""
-        for base, _ in list(self.closed())[:1]:
+    def lose_closed(self) -> None:
+        """All closed segments' files vanish; the broker does not notice."""
+        for base, _ in list(self.closed()):
             self._lose(base)
 
     def lose_last(self) -> None:
