@@ -170,6 +170,16 @@ class UploaderModel(RuleBasedStateMachine):
         with self.world.plan.struck(at, applied=applied, strike=elected):
             self.run(self.world.cluster.leader_id)
 
+    @rule(broker=BROKERS)
+    def elect_one_that_lacks_what_was_copied(self, broker: int) -> None:
+        """It stopped following before the copy: an unclean election loses what the tier already holds."""
+        self.world.stop_following(broker)
+        self.let_there_be_work()
+        self.run(self.world.cluster.leader_id)
+        self.elect(broker)
+        self.let_there_be_work()
+        self.run(self.world.cluster.leader_id)
+
     @rule()
     def leave_it_alone(self) -> None:
         self.everything_closed_and_committed_is_covered()
