@@ -86,6 +86,35 @@ def test_a_boundary_that_nobody_knows_is_not_guessed() -> None:
     assert extended(epochs((0, 0), (2, 60)), epochs((2, 50))) == UnknownBelow(offset=50, epoch=2)
 
 
+@given(st.data())
+def test_without_unclean_elections_every_copy_still_counts_where_it_did(data: st.DataObject) -> None:
+    """T6: a history cut above an unknown epoch takes nothing from copies of what was committed before."""
+    whole = data.draw(histories(0))
+    committed = data.draw(st.integers(whole[-1].start_offset + 1, LAST))
+    cut = data.draw(st.integers(committed, LAST + 4))
+    live = epochs((7, cut), (8, cut + 2))
+    lineage = extended(whole, live, committed_survives=True)
+    assert not isinstance(lineage, UnknownBelow)
+
+    base = data.draw(st.integers(0, committed - 1))
+    end = data.draw(st.integers(base + 1, committed))
+    own = (
+        EpochStart(epoch_at(whole, base) or 0, base),
+        *(each for each in whole if base < each.start_offset < end),
+    )
+
+    assert covered_until(lineage, base, end, own) == end
+    assert [epoch_at(lineage, offset) for offset in (cut, cut + 2)] == [7, 8]
+
+
+def test_where_no_copy_is_read_the_brokers_history_will_do() -> None:
+    """Nothing in the tier, or all of it expired: there is nothing to be wrong about."""
+    before, live = epochs((0, 0)), epochs((2, 50))
+
+    assert extended(before, live, unread_below=50) == live
+    assert extended(before, live, unread_below=49) == UnknownBelow(offset=50, epoch=2)
+
+
 def test_a_fork_below_the_local_start_is_taken_from_the_broker() -> None:
     """An unclean election: the record says epoch 2 from 40 on, the broker that leads has epoch 1 at 50."""
     before = epochs((0, 0), (1, 20), (2, 40))
