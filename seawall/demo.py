@@ -32,10 +32,9 @@ from tiering.log.directory import Segment, read_partition_directory
 from tiering.log.segment import Compaction, Depth, iter_batches, scan_segment
 from tiering.log.verify import verify_segment
 from tiering.outcome import Verified
-from tiering.reader.interface import TieredLog
+from tiering.reader.interface import TieredLog, tiered_log
 from tiering.reader.reader import TieredReader
 from tiering.retention.kafka import KafkaDeleteRecords
-from tiering.segments.coverage import Coverage, coverage
 from tiering.segments.kafka import check_topic, replay
 from tiering.segments.records import SegmentRecord, SegmentState
 from tiering.segments.table import ReferenceTable
@@ -238,17 +237,15 @@ class Demo:
     def read_back(self) -> Told:
         """Every record that the broker lost, from the bucket alone, with the value that was produced."""
         table = self._table()
-        log = self._log(table)
-        found, of_log = coverage_of(table, log), table.of(log)
-        assert of_log is not None
+        log = tiered_log(table, self._log(table))
+        assert isinstance(log, TieredLog), log
         count = 0
         with TieredReader(self._store) as reader:
-            tiered = TieredLog(log=log, coverage=found, segment=lambda name: of_log.segment(log, name))
-            for record in reader.records(tiered, tiered.start, found.frontier.offset):
+            for record in reader.records(log, log.start, log.end):
                 is_right = record.offset == count and record.value == _value(count)
                 prove(f"record {count} is what was produced", is_right, record)
                 count += 1
-        prove("none is missing", count == found.frontier.offset, count)
+        prove("none is missing", count == log.end, count)
         return Told(
             says=f"{count:,} records read back from the bucket alone, each once and as it was produced",
             facts={"records": count},
@@ -292,18 +289,11 @@ class Demo:
     def _covered(self) -> tuple[int, int] | None:
         try:
             table = self._table()
-            found = coverage_of(table, self._log(table))
-        except (StatedError, ValueError):  # the topic, or the log's record in it, is not there yet
+        except StatedError:  # the agent has not made the topic yet
             return None
-        return found.frontier.start, found.frontier.offset
-
-
-def coverage_of(table: ReferenceTable, log: LogId) -> Coverage:
-    view = table.view(log)
-    found = None if view is None else coverage(view)
-    if not isinstance(found, Coverage):
-        raise ValueError(found)
-    return found
+        logs = list(table.logs())
+        found = tiered_log(table, logs[0]) if logs else None
+        return (found.start, found.end) if isinstance(found, TieredLog) else None
 
 
 def _value(number: int) -> bytes:
