@@ -32,7 +32,7 @@ from typing import NamedTuple
 from audit_engine.errors import SpoolFull, SpoolUnwritable
 from audit_engine.spool.file import NOTHING_SAID, EmitterName, open_spool
 from audit_engine.wire import Emitter, Envelope, decode, encode
-from rules.events import LogEvent, TrimCertified
+from rules.events import Event, LogEvent, TrimCertified
 from rules.identity import LogId
 from tiering.segments.keys import log_key
 
@@ -118,17 +118,18 @@ class Spool:
         self._pending = self._pending_bytes = self._kept_bytes = 0
         self._measure()
 
-    def emit(self, event: LogEvent, *, replica: str | None = None, role: str | None = None) -> None:
+    def emit(self, event: Event, *, replica: str | None = None, role: str | None = None) -> None:
         """Put the event on disk. Only a certificate is refused: SpoolFull, SpoolUnwritable."""
         self.emit_many([event], replica=replica, role=role)
 
     def emit_many(
-        self, events: Sequence[LogEvent], *, replica: str | None = None, role: str | None = None
+        self, events: Sequence[Event], *, replica: str | None = None, role: str | None = None
     ) -> None:
         """The same for several, synced once. If one of them is refused, all are."""
         with self._changed:
             certificates = [event.kind for event in events if event.kind in MUST_KEEP]
-            before = self._last_seq, {event.log: self._log_seqs[event.log] for event in events}
+            logs = {event.log for event in events if isinstance(event, LogEvent)}
+            before = self._last_seq, {log: self._log_seqs[log] for log in logs}
             numbered = [self._number(event, replica, role) for event in events]
             room = self._limit_bytes - self._pending_bytes - (OUTCOME_BYTES if certificates else 0)
             if certificates and not _fits(numbered, room):
@@ -177,7 +178,7 @@ class Spool:
         return found
 
     def kept(self, kinds: Collection[str]) -> list[LogEvent]:
-        """The events of these kinds that are still on this disk, of all runs, in their order."""
+        """The events of these kinds, about logs, that are still on this disk, of all runs, in their order."""
         with self._changed:
             rows = self._connection.execute("SELECT value FROM events ORDER BY position")
             marks = [f'"kind":"{kind}"'.encode() for kind in kinds]
@@ -256,22 +257,24 @@ class Spool:
     ) -> None:
         self.close()
 
-    def _number(self, event: LogEvent, replica: str | None, role: str | None) -> _Numbered:
+    def _number(self, event: Event, replica: str | None, role: str | None) -> _Numbered:
         self._last_seq += 1
-        self._log_seqs[event.log] += 1
+        log_seq = None
+        if isinstance(event, LogEvent):
+            log_seq = self._log_seqs[event.log] = self._log_seqs[event.log] + 1
         self._observed_at_ms = max(self._observed_at_ms, self._now_ms())
         envelope = Envelope(
             event=event,
             emitter=self.emitter,
             emitter_seq=self._last_seq,
-            log_seq=self._log_seqs[event.log],
+            log_seq=log_seq,
             observed_at_ms=self._observed_at_ms,
             is_first=self._is_first,
             follows=self._follows if self._is_first else None,
             replica=replica,
             role=role,
         )
-        return _Numbered(self._last_seq, event.kind, log_key(event.log), encode(envelope))
+        return _Numbered(self._last_seq, event.kind, _key(event, self.emitter), encode(envelope))
 
     def _write(self, kept: Sequence[_Numbered]) -> None:
         size = sum(each.size_bytes for each in kept)
@@ -325,6 +328,14 @@ class Spool:
             found = {bool(is_pending): (count, size) for is_pending, count, size in rows}
             self._pending, self._pending_bytes = found.get(True, (0, 0))
             _, self._kept_bytes = found.get(False, (0, 0))
+
+
+def _key(event: Event, emitter: Emitter) -> bytes:
+    """The log's, so that what is said of one is in one partition; else the topic's, else the emitter's."""
+    if isinstance(event, LogEvent):
+        return log_key(event.log)
+    topic_id: str | None = getattr(event, "topic_id", None)
+    return (topic_id or f"emitter:{emitter.broker_id}:{emitter.component}").encode()
 
 
 _SIZE = f"length(key) + length(value) + {ROW_BYTES}"

@@ -4,8 +4,8 @@
     an Enum               its value            a NamedTuple an object of its fields
     tuple[X, ...]         a list               tuple[X, Y]  a list of that length
 
-What every event says (`LogEvent`) is the envelope's; the rest is the body. A field that an older writer did
-not know is absent, and None where the field allows it.
+What every event says, and which log, topic or cluster it is about, is the envelope's; the rest is the body. A
+field that an older writer did not know is absent, and None where the field allows it.
 
 Owns the derivation, once a kind. Refuses a field of any other type when it derives, so that a kind which
 cannot be written is found by the first import of `codec`.
@@ -21,12 +21,13 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from rules.events import LogEvent
+from rules.events import Event, LogEvent
 from tiering.segments.records import INT64_MAX, Json
 
 Read: TypeAlias = Callable[[Json], Any]
 
-COMMON = frozenset(each.name for each in fields(LogEvent))
+PLACE = ("cluster_id", "topic_id", "topic", "partition", "leader_epoch")
+COMMON = frozenset(each.name for each in fields(LogEvent)) | frozenset(PLACE)
 INT64_MIN = -INT64_MAX - 1
 
 
@@ -38,11 +39,12 @@ class NotRead(Exception):
 class Body:
     """The own fields of one kind, by name."""
 
-    kind: type[LogEvent]
+    kind: type[Event]
     readers: Mapping[str, Read]
     optional: frozenset[str]
+    place: Mapping[str, bool]  # which of PLACE it has, and whether None is one; of a LogEvent, none
 
-    def write(self, event: LogEvent) -> dict[str, Json]:
+    def write(self, event: Event) -> dict[str, Json]:
         return {name: _written(getattr(event, name)) for name in self.readers}
 
     def read(self, members: Mapping[str, Json]) -> tuple[dict[str, Any], dict[str, Json]]:
@@ -58,15 +60,22 @@ class Body:
         return values, {name: value for name, value in members.items() if name not in self.readers}
 
 
-def body_of(kind: type[LogEvent]) -> Body:
+def body_of(kind: type[Event]) -> Body:
     """What `kind` has of its own. TypeError if it has a field that has no form here."""
     hints = get_type_hints(kind)
-    own = {each.name: hints[each.name] for each in fields(kind) if each.name not in COMMON}
+    every = {each.name: hints[each.name] for each in fields(kind)}
+    own = {name: hint for name, hint in every.items() if name not in COMMON}
+    about_no_log = {} if issubclass(kind, LogEvent) else every
     return Body(
         kind=kind,
         readers={name: _reader(hint) for name, hint in own.items()},
-        optional=frozenset(name for name, hint in own.items() if type(None) in get_args(hint)),
+        optional=frozenset(name for name, hint in own.items() if _is_optional(hint)),
+        place={name: _is_optional(hint) for name, hint in about_no_log.items() if name in PLACE},
     )
+
+
+def _is_optional(hint: Any) -> bool:
+    return type(None) in get_args(hint)
 
 
 def _named(name: str, reader: Read, value: Json) -> Any:

@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from audit_engine.errors import EventMalformed, EventTooNew
-from audit_engine.wire.bodies import Body, NotRead, body_of
+from audit_engine.wire.bodies import PLACE, Body, NotRead, body_of
 from audit_engine.wire.envelope import Emitter, Envelope, Follows, Unread
-from rules.events import KINDS, LogEvent
+from rules.events import KINDS, Event, LogEvent
 from rules.identity import LogId
 from tiering.segments.errors import RecordMalformed
 from tiering.segments.json_fields import Fields, canonical, merged, parse_object
@@ -61,13 +61,15 @@ def decode(value: bytes | None, what: str = "the record") -> Envelope:
         raise EventMalformed(what=what, why=malformed.why) from malformed
 
 
-def _said(event: LogEvent | Unread) -> dict[str, Json]:
+def _said(event: Event | Unread) -> dict[str, Json]:
     if isinstance(event, Unread):
-        names = ("cluster_id", "topic_id", "topic", "partition", "leader_epoch")
-        place = {name: getattr(event, name) for name in names}
+        place = {name: getattr(event, name) for name in PLACE}
         body = dict(event.body)
-    else:
+    elif isinstance(event, LogEvent):
         place = event.log._asdict() | {"topic": event.topic, "leader_epoch": event.leader_epoch}
+        body = BODIES[event.kind].write(event)
+    else:
+        place = {name: getattr(event, name, None) for name in PLACE}
         body = BODIES[event.kind].write(event)
     return {
         "kind": event.kind,
@@ -102,7 +104,7 @@ def _envelope(fields: Fields) -> Envelope:
     return Envelope(event=event, unrecognised=unrecognised, **parts)
 
 
-def _event(fields: Fields) -> tuple[LogEvent | Unread, dict[str, Json]]:
+def _event(fields: Fields) -> tuple[Event | Unread, dict[str, Json]]:
     """The event, and what of its body is not known here."""
     unread = Unread(
         kind=fields.text("kind"),
@@ -125,17 +127,25 @@ def _event(fields: Fields) -> tuple[LogEvent | Unread, dict[str, Json]]:
         return replace(unread, why=str(wrong)), {}
 
 
-def _known(body: Body, unread: Unread) -> tuple[LogEvent, dict[str, Json]]:
-    log = (unread.topic_id, unread.topic, unread.partition, unread.leader_epoch)
-    if any(each is None for each in log):
-        raise NotRead("it names no log, and this kind is about one")
+def _known(body: Body, unread: Unread) -> tuple[Event, dict[str, Json]]:
+    place = _log(unread) if issubclass(body.kind, LogEvent) else _no_log(body, unread)
     values, left = body.read(unread.body)
-    event = body.kind(
-        event_id=unread.event_id,
-        occurred_at_ms=unread.occurred_at_ms,
-        log=LogId(unread.cluster_id, unread.topic_id or "", unread.partition or 0),
-        topic=unread.topic or "",
-        leader_epoch=unread.leader_epoch or 0,
-        **values,
-    )
-    return event, left
+    named: dict[str, Any] = {**place, **values}
+    return body.kind(event_id=unread.event_id, occurred_at_ms=unread.occurred_at_ms, **named), left
+
+
+def _log(unread: Unread) -> dict[str, Any]:
+    topic_id, topic, partition, epoch = unread.topic_id, unread.topic, unread.partition, unread.leader_epoch
+    if topic_id is None or topic is None or partition is None or epoch is None:
+        raise NotRead("it names no log, and this kind is about one")
+    return {"log": LogId(unread.cluster_id, topic_id, partition), "topic": topic, "leader_epoch": epoch}
+
+
+def _no_log(body: Body, unread: Unread) -> dict[str, Any]:
+    place = {name: getattr(unread, name) for name in PLACE}
+    for name, value in place.items():
+        if value is None and not body.place.get(name, True):
+            raise NotRead(f"{name} is missing")
+        if value is not None and name not in body.place:
+            raise NotRead(f"it has a {name}, and this kind has none")
+    return {name: place[name] for name in body.place}

@@ -3,8 +3,9 @@
 Owns the values. Refuses to hand out numbers: the spool does, since only what is on disk has one.
 
 Invariant: within one (broker, component, incarnation), `emitter_seq` counts from 0 without a hole, `log_seq`
-does so for each log, and `observed_at_ms` never falls. A hole is lost evidence; docs/decisions/0007 says why
-`occurred_at_ms` may fall, and why `event_id` is the act's and not this number.
+does so for each log (an event about none has none), and `observed_at_ms` never falls. A hole is lost
+evidence; docs/decisions/0007 says why `occurred_at_ms` may fall, and why `event_id` is the act's and not this
+number.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rules.events import LogEvent
+from rules.events import Event
 from tiering.segments.records import Json
 
 _NOTHING: Mapping[str, Json] = MappingProxyType({})
@@ -62,7 +63,7 @@ class Envelope:
     `unrecognised` are a newer writer's names, at the depth where they were found.
     """
 
-    event: LogEvent | Unread
+    event: Event | Unread
     emitter: Emitter
     emitter_seq: int
     log_seq: int | None

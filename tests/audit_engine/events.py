@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from audit_engine.wire import Emitter, Envelope, Follows
-from rules.events import KINDS, LogEvent, TierState, TrimCertified, UploadStalled
+from rules.events import KINDS, Event, Heartbeat, TierState, TrimCertified, UploadStalled
 from rules.identity import LogId
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -20,15 +20,17 @@ COUNTS = st.integers(0, 2**63 - 1)
 PARTITIONS = st.integers(0, 2**31 - 1)
 
 
-def _log_event(kind: type[LogEvent]) -> st.SearchStrategy[LogEvent]:
+def _event(kind: type[Event]) -> st.SearchStrategy[Event]:
     """Every field by its type; the common ones within what the envelope allows."""
     bounded: dict[str, Any] = {
         "occurred_at_ms": COUNTS,
         "leader_epoch": st.integers(-1, 2**31 - 1),
         "log": st.builds(LogId, cluster_id=st.text(), topic_id=st.text(), partition=PARTITIONS),
+        "partition": st.none() | PARTITIONS,
     }
     hints = get_type_hints(kind)
-    own = {each.name for each in fields(kind)} - bounded.keys()
+    names = {each.name for each in fields(kind)}
+    own, bounded = names - bounded.keys(), {name: bounded[name] for name in bounded.keys() & names}
     return st.builds(kind, **bounded, **{name: _any(hints[name]) for name in own})
 
 
@@ -47,7 +49,7 @@ def _any(hint: Any) -> st.SearchStrategy[Any]:
     return st.from_type(hint)
 
 
-EVENTS: dict[str, st.SearchStrategy[LogEvent]] = {kind.kind: _log_event(kind) for kind in KINDS}
+EVENTS: dict[str, st.SearchStrategy[Event]] = {kind.kind: _event(kind) for kind in KINDS}
 EMITTERS = st.builds(Emitter, PARTITIONS, st.text(), COUNTS)
 
 
@@ -84,6 +86,20 @@ def stalled(number: int, log: LogId = LOG, *, reason: str = "nothing", at_ms: in
         waiting_segments=2,
         waiting_bytes=3,
         reason=reason,
+    )
+
+
+def heartbeat(number: int) -> Heartbeat:
+    """An event about no log."""
+    return Heartbeat(
+        event_id=f"heartbeat-{number}",
+        occurred_at_ms=1_000,
+        cluster_id=CLUSTER_ID,
+        last_seq=number,
+        log_count=0,
+        log_seqs_digest="ab" * 32,
+        lost_count=0,
+        metadata_offset=None,
     )
 
 

@@ -25,7 +25,7 @@ from audit_engine.spool import EmitterName, Spool
 from audit_engine.spool.spool import EVENT_BYTES_MAX, OUTCOME_BYTES
 from audit_engine.wire import Envelope, Follows, decode
 from rules.events import LogEvent
-from tests.audit_engine.events import CLUSTER_ID, OTHER_LOG, certificate, stalled
+from tests.audit_engine.events import CLUSTER_ID, OTHER_LOG, certificate, heartbeat, stalled
 
 NAME = EmitterName(CLUSTER_ID, 1, "agent")
 START_MS = 1_700_000_000_000
@@ -64,6 +64,15 @@ def test_what_is_emitted_is_there_in_order_with_rising_numbers(path: Path) -> No
         assert [(each.emitter_seq, each.log_seq) for each in _pending(spool)] == [(0, 0), (1, 0), (2, 1)]
         assert spool.pending()[1].key == f"{OTHER_LOG.topic_id}:{OTHER_LOG.partition}".encode()
         assert {each.role for each in _pending(spool)} == {"leader"}
+
+
+def test_an_event_about_no_log_is_numbered_by_the_emitter_alone(path: Path) -> None:
+    """A heartbeat between two events of a log leaves no hole in the log's own numbers."""
+    with Spool(path, NAME) as spool:
+        spool.emit_many([stalled(1), heartbeat(1), stalled(2)])
+
+        assert [(each.emitter_seq, each.log_seq) for each in _pending(spool)] == [(0, 0), (1, None), (2, 1)]
+        assert spool.pending()[1].key == b"emitter:1:agent"
 
 
 def test_a_restart_keeps_what_waits_and_begins_a_higher_incarnation(path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -16,9 +16,9 @@ from audit_engine.errors import EventError, EventMalformed, EventTooNew
 from audit_engine.wire import Emitter, Envelope, Unread, decode, encode
 from audit_engine.wire.bodies import body_of
 from audit_engine.wire.codec import BODIES
-from rules.events import KINDS, CopyFinished, GapCause, GapRecorded, LogEvent, SegmentRejected
+from rules.events import KINDS, CopyFinished, Event, GapCause, GapRecorded, LogEvent, SegmentRejected
 from rules.identity import ObjectRef
-from tests.audit_engine.events import EVENTS, LOG, envelopes, stalled
+from tests.audit_engine.events import EVENTS, LOG, envelopes, heartbeat, stalled
 
 KIND_NAMES = sorted(EVENTS)
 PLAIN = Envelope(
@@ -61,19 +61,39 @@ def test_a_name_more_survives_wherever_it_stands(kind: str, chosen: st.DataObjec
 
     read = decode(_bytes(newer))
 
-    assert isinstance(read.event, LogEvent)
+    assert isinstance(read.event, Event)
     assert json.loads(encode(read)) == newer
 
 
 def test_an_unknown_kind_survives() -> None:
     """A kind of tomorrow keeps its envelope and its body, is marked as not read, and written as it came."""
-    newer = _members() | {"kind": "heartbeat", "topic_id": None, "partition": None, "body": {"beats": [1, 2]}}
+    newer = _members() | {
+        "kind": "moon_phase",
+        "topic_id": None,
+        "partition": None,
+        "body": {"beats": [1, 2]},
+    }
 
     read = decode(_bytes(newer))
 
     assert isinstance(read.event, Unread)
-    assert (read.kind, read.emitter_seq, read.event.topic_id) == ("heartbeat", 9, None)
+    assert (read.kind, read.emitter_seq, read.event.topic_id) == ("moon_phase", 9, None)
     assert json.loads(encode(read)) == newer
+
+
+def test_an_event_about_no_log_has_no_place_in_one() -> None:
+    """A heartbeat names its cluster only; one that names a log is kept as it came, not half read."""
+    members = _members(replace(PLAIN, event=heartbeat(8), log_seq=None))
+
+    assert (members["cluster_id"], members["topic_id"], members["partition"]) == (LOG.cluster_id, None, None)
+    assert "cluster_id" not in members["body"]
+
+    members["topic_id"] = LOG.topic_id
+    read = decode(_bytes(members))
+
+    assert isinstance(read.event, Unread)
+    assert read.event.why == "it has a topic_id, and this kind has none"
+    assert json.loads(encode(read)) == members
 
 
 def test_an_unknown_value_makes_the_body_unread_and_survives() -> None:
@@ -121,7 +141,9 @@ def test_fields_of_one_name_have_one_type() -> None:
     for kind, body in BODIES.items():
         hints = get_type_hints(next(each for each in KINDS if each.kind == kind))
         for name in body.readers:
-            types.setdefault(name, set()).add(str(hints[name]).replace(" | None", ""))
+            of_no_none = tuple(hint for hint in get_args(hints[name]) if hint is not type(None))
+            is_optional = type(None) in get_args(hints[name])
+            types.setdefault(name, set()).add(str(of_no_none[0] if is_optional else hints[name]))
 
     differing = {name: found for name, found in types.items() if len(found) > 1}
 

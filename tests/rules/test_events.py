@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rules.events
-from rules.events import KINDS, EventSink, LeadershipClaimed, LogEvent
+from rules.events import KINDS, ClusterEvent, Event, EventSink, LeadershipClaimed, LogEvent
 from rules.identity import LogId
 
 LOG = LogId("MkU3OEVBNTcwNTJENDM2Qk", "CgkTzsXgRlOwPTRJHnL2yg", 3)
@@ -19,9 +19,9 @@ LOG = LogId("MkU3OEVBNTcwNTJENDM2Qk", "CgkTzsXgRlOwPTRJHnL2yg", 3)
 IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
 
 
-def _concrete() -> set[type[LogEvent]]:
+def _concrete() -> set[type[Event]]:
     classes = (each for each in vars(rules.events).values() if isinstance(each, type))
-    return {each for each in classes if issubclass(each, LogEvent) and "kind" in vars(each)}
+    return {each for each in classes if issubclass(each, Event) and "kind" in vars(each)}
 
 
 def test_every_kind_is_listed_under_a_name_of_its_own() -> None:
@@ -39,20 +39,44 @@ def test_the_name_follows_from_the_class() -> None:
 
 
 def test_the_module_says_when_each_kind_is_said() -> None:
-    """The table in the module's docstring has one line a kind, and no other."""
+    """The table in the package's docstring has one line a kind, and no other."""
     lines = re.findall(r"^    (\w+)  +\S", rules.events.__doc__ or "", flags=re.MULTILINE)
 
     assert sorted(lines) == sorted(["kind", *(kind.kind for kind in KINDS)])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_an_event_cannot_be_changed_and_names_its_log(kind: type[LogEvent]) -> None:
-    """Every kind is frozen and carries the identity that its retries repeat."""
+def test_an_event_cannot_be_changed_and_names_what_it_is_about(kind: type[Event]) -> None:
+    """Every kind is frozen, carries the identity that its retries repeat, and names a log or a cluster."""
     names = {field.name for field in dataclasses.fields(kind)}
 
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    assert {"event_id", "occurred_at_ms", "log", "topic", "leader_epoch"} <= names
-    assert typing.get_type_hints(kind)["log"] is LogId
+    assert {"event_id", "occurred_at_ms"} <= names
+    if issubclass(kind, LogEvent):
+        assert {"log", "topic", "leader_epoch"} <= names
+        assert typing.get_type_hints(kind)["log"] is LogId
+    else:
+        assert issubclass(kind, ClusterEvent)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_a_kind_says_when_it_is_said(kind: type[Event]) -> None:
+    """Each class has words of its own: docs/EVENTS.md is made of them."""
+    said = vars(kind)["__doc__"]
+
+    assert not said.startswith(f"{kind.__name__}(")  # what dataclass writes where there are none
+    assert said.rstrip().endswith((".", ":"))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_polled_evidence_is_an_interval_and_the_metadata_logs_has_its_place(kind: type[Event]) -> None:
+    """What says where it was read says since when; what may come from a snapshot says so, at an offset."""
+    names = {field.name for field in dataclasses.fields(kind)}
+
+    if "source" in names and "segment_id" not in names:
+        assert "not_before_ms" in names
+    if "is_coalesced" in names:
+        assert {"metadata_offset", "source"} <= names
 
 
 def test_a_sink_is_anything_that_emits() -> None:

@@ -245,8 +245,8 @@ def test_change_comes_to_one_event_for_each_key() -> None:
     assert [
         (each.principal, each.change_id, each.policy_offset, each.before, each.after) for each in events
     ] == [
-        ("alice", "CHG-30", 0, None, 30 * 86_400_000),
-        ("alice", "CHG-7", 1, 30 * 86_400_000, 7 * 86_400_000),
+        ("alice", "CHG-30", 0, None, "2592000000"),
+        ("alice", "CHG-7", 1, "2592000000", "604800000"),
     ]
     assert events == [*policy_declared(None, first), *policy_declared(first, second)]
     assert len({each.event_id for each in events}) == 2

@@ -1,36 +1,20 @@
-"""What tiering says of its own acts: one frozen value a kind, and the sink that takes them.
+"""What tiering says of its own acts, and what KIP-405's topic says of the broker's.
 
-    kind                   said when
-    segment_rejected       a closed segment's bytes are not fit to leave the broker
-    copy_started           the metadata topic holds COPY_STARTED, before the first object
-    copy_finished          the metadata topic holds COPY_FINISHED: from here on the copy counts
-    copy_failed            an attempt ended without COPY_FINISHED; what it left is named
-    upload_stalled         a log's frontier did not move although there was something to copy
-    retention_warning      the broker's own retention will reach the frontier before the upload does
-    delete_started         the metadata topic holds DELETE_STARTED, before any object goes
-    delete_finished        the metadata topic holds DELETE_FINISHED, after the last object went
-    leadership_claimed     a new leader's agent has read its own claim back
-    gap_recorded           the frontier may pass a hole, because the bytes are on no replica
-    tier_state             what one table holds of a log, at one offset of the metadata topic
-    tier_set               the same in full, record by record, where digests disagree
-    trim_certified         what justifies a DeleteRecords, durable before the request
-    trim_outcome           what came of it, read back from the broker
-    record_refused         a record of the metadata topic that a table does not follow, and why
+Owns the names and fields of these kinds. Refuses opinions: an event is a fact with its own time and id,
+complete in itself.
 
-Owns the names and fields, nothing else. Who emitted an event, and as which of its sequence, is the envelope's
-(DESIGN §7), put around it by the sink.
-
-Invariant: an event is a fact with its own time and id, complete in itself; a retry repeats both. Ranges are
-half-open. No event carries an opinion.
+Invariant: ranges are half-open. `source` is None where we acted ourselves. With `remote_log_metadata` the
+`metadata_offset` is that topic's, and what its records do not carry is None.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from rules.identity import LogId, ObjectRef
+from rules.events.base import LogEvent, SegmentEvent, Source
+from rules.identity import ObjectRef
 
 
 class GapCause(str, Enum):
@@ -63,28 +47,6 @@ class TrimResult(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogEvent:
-    """What every event says. `event_id` and `occurred_at_ms` stay the same through retries."""
-
-    kind: ClassVar[str]
-
-    event_id: str
-    occurred_at_ms: int
-    log: LogId
-    topic: str
-    leader_epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentEvent(LogEvent):
-    """An event about one attempt to copy one segment."""
-
-    segment_id: str
-    base_offset: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRejected(LogEvent):
     """No attempt was begun: the local bytes of `[base_offset, end_offset)` failed their check."""
 
@@ -99,31 +61,41 @@ class SegmentRejected(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyStarted(SegmentEvent):
+    """The metadata topic holds COPY_STARTED. Does not say that any object is there."""
+
     kind: ClassVar[str] = "copy_started"
 
     generation: int
-    data_end: int
+    data_end: int | None
     size_bytes: int
-    record_count: int
+    record_count: int | None
     max_timestamp_ms: int
     metadata_offset: int
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFinished(SegmentEvent):
+    """The metadata topic holds COPY_FINISHED: from here on the copy counts. Names its objects as the store
+    confirmed them; does not say that they are still there (`scrubbed`).
+    """
+
     kind: ClassVar[str] = "copy_finished"
 
     generation: int
-    data_end: int
+    data_end: int | None
     size_bytes: int
-    record_count: int
+    record_count: int | None
     max_timestamp_ms: int
     objects: tuple[ObjectRef, ...]
     metadata_offset: int
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFailed(SegmentEvent):
+    """An attempt ended without COPY_FINISHED. What it left behind counts for nothing."""
+
     kind: ClassVar[str] = "copy_failed"
 
     error: str  # the class of error, stable, for programs
@@ -134,6 +106,8 @@ class CopyFailed(SegmentEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadStalled(LogEvent):
+    """A log's frontier did not move although there was something to copy. Nothing need be lost yet."""
+
     kind: ClassVar[str] = "upload_stalled"
 
     frontier: int
@@ -161,20 +135,26 @@ class RetentionWarning(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteStarted(SegmentEvent):
+    """The metadata topic holds DELETE_STARTED: from here on the copy does not count, whatever lies there."""
+
     kind: ClassVar[str] = "delete_started"
 
     generation: int
-    cause: DeleteCause
+    cause: DeleteCause | None
     metadata_offset: int
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFinished(SegmentEvent):
+    """The metadata topic holds DELETE_FINISHED, after the last object went. Old versions may stay."""
+
     kind: ClassVar[str] = "delete_finished"
 
     generation: int
-    cause: DeleteCause
+    cause: DeleteCause | None
     metadata_offset: int
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +169,8 @@ class LeadershipClaimed(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRecorded(LogEvent):
+    """The frontier may pass `[start_offset, end_offset)`, because its bytes are on no replica."""
+
     kind: ClassVar[str] = "gap_recorded"
 
     start_offset: int
@@ -242,6 +224,8 @@ class TrimCertified(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimOutcome(LogEvent):
+    """What came of a certified DeleteRecords, by reading the log's start back: None where nobody answered."""
+
     kind: ClassVar[str] = "trim_outcome"
 
     certificate_id: str
@@ -261,28 +245,3 @@ class RecordRefused(LogEvent):
     key: str
     reason: str  # stable, for programs
     detail: str
-
-
-KINDS: tuple[type[LogEvent], ...] = (
-    SegmentRejected,
-    CopyStarted,
-    CopyFinished,
-    CopyFailed,
-    UploadStalled,
-    RetentionWarning,
-    DeleteStarted,
-    DeleteFinished,
-    LeadershipClaimed,
-    GapRecorded,
-    TierState,
-    TierSet,
-    TrimCertified,
-    TrimOutcome,
-    RecordRefused,
-)
-
-
-class EventSink(Protocol):
-    """Takes events. When `emit` has returned, the event is as durable as the sink promises to make it."""
-
-    def emit(self, event: LogEvent) -> None: ...
