@@ -102,7 +102,7 @@ class ReplicaEvent(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMetadataEvent(LogEvent):
-    """About one partition as the metadata has it; the fields as in TopicEvent."""
+    """About one partition as the metadata has it; `source` to `not_before_ms` as with a topic."""
 
     source: Source
     metadata_offset: int | None
