@@ -31,8 +31,8 @@ test: setup ## Run every test
 	$(IN_VENV)/python -m pytest $(PYTEST)
 
 .PHONY: test-fast
-test-fast: setup-python ## Run the tests that need no Java
-	$(IN_VENV)/python -m pytest -m "not jvm" $(PYTEST)
+test-fast: setup-python ## Run the tests that need neither Java nor patience
+	$(IN_VENV)/python -m pytest -m "not jvm and not slow" $(PYTEST)
 
 .PHONY: lint
 lint: setup-python ## Check style, types and the layers between packages

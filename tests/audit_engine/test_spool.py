@@ -27,6 +27,8 @@ from audit_engine.wire import Envelope, Follows, decode
 from rules.events import LogEvent
 from tests.audit_engine.events import CLUSTER_ID, OTHER_LOG, certificate, heartbeat, stalled
 
+pytestmark = pytest.mark.slow
+
 NAME = EmitterName(CLUSTER_ID, 1, "agent")
 START_MS = 1_700_000_000_000
 KILLS = 6

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -16,6 +17,8 @@ from audit_engine.spool.spool import OUTCOME_BYTES
 from audit_engine.wire import decode
 from rules.identity import LogId
 from tests.audit_engine.events import CLUSTER_ID, LOG, OTHER_LOG, certificate, stalled
+
+pytestmark = pytest.mark.slow
 
 NAME = EmitterName(CLUSTER_ID, 1, "agent")
 LIMIT_BYTES = OUTCOME_BYTES + 6_000

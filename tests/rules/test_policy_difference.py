@@ -12,6 +12,8 @@ from rules.policy.difference import Change, affected, affected_kinds, changes
 from rules.policy.weakening import Weakening
 from tests.rules.policies import DAY_MS, names, policies
 
+pytestmark = pytest.mark.slow
+
 
 def _policy(tables: dict[str, dict[str, Any]]) -> Policy:
     return read_policy({"topics": tables})

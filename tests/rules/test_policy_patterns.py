@@ -13,6 +13,8 @@ from rules.policy import cells
 from rules.policy.patterns import Pattern, read_pattern
 from tests.rules.policies import globs, patterns
 
+pytestmark = pytest.mark.slow
+
 # Every name of up to five of the letters that patterns of the tests have, and of one that they have not.
 NAMES = ["".join(letters) for length in range(1, 6) for letters in itertools.product("ab_x", repeat=length)]
 

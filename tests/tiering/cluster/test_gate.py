@@ -30,6 +30,8 @@ from tiering.cluster.gate import (
 from tiering.cluster.interface import Cause, LeaderOffsets, Leadership, Recovery, Unknown
 from tiering.log.wire import Uuid
 
+pytestmark = pytest.mark.slow
+
 TOPIC = Uuid("CgkTzsXgRlOwPTRJHnL2yg")
 OTHER_TOPIC = Uuid("3cVtEW_RTm2TSqxDBnRsEA")
 LEADERSHIP = Leadership(

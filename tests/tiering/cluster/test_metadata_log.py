@@ -30,6 +30,8 @@ from tiering.log.kraft.cluster import (
 )
 from tiering.log.kraft.topics import TopicRecord
 
+pytestmark = pytest.mark.slow
+
 NOTHING = Place(next_offset=0, epochs=())
 
 

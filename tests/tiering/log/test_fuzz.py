@@ -34,6 +34,8 @@ from tiering.log.remote_metadata import read_remote_metadata
 from tiering.log.transaction_index import read_transaction_index, transaction_index_defects
 from tiering.log.wire import ZERO_UUID
 
+pytestmark = pytest.mark.slow
+
 MUTATIONS = 1000  # for each reader
 MEASURED_MUTATIONS = 100  # tracing allocations is slow
 # An int32 of 4 bytes becomes an int object and a reference, 36 bytes, held in a list and then in a tuple;

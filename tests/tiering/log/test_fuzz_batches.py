@@ -13,6 +13,8 @@ from tests.tiering.log.fuzz import check_memory, check_reader
 from tiering.log.batch import COVERED_AT, CRC_AT, Record, crc_of, read_header, read_records
 from tiering.log.segment import Compaction, Depth, iter_batches, scan
 
+pytestmark = pytest.mark.slow
+
 HEADERED = PlainRecord(offset=3, timestamp_ms=T0_MS, key=None, value=None, headers=[("h", b"v"), ("n", None)])
 BATCHES = [
     encode_batch([*plain_records(0, 3, value=b"some value, some value"), HEADERED], codec=codec)

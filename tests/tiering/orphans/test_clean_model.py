@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -13,6 +14,8 @@ from tests.tiering.segments.strategies import LOG
 from tiering.orphans.judge import GRACE_MS, Judged
 from tiering.segments.records import SegmentId
 from tiering.segments.rows import Standing
+
+pytestmark = pytest.mark.slow
 
 PICK = st.integers(min_value=0, max_value=50)
 STEPS = st.integers(min_value=1, max_value=6)

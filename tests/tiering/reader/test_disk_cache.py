@@ -18,6 +18,8 @@ from tiering.reader.disk_cache import TEMPORARY, USAGE, DiskCache
 from tiering.reader.interface import ChunkName, ReaderLimits
 from tiering.reader.reader import TieredReader
 
+pytestmark = pytest.mark.slow
+
 CHUNK_BYTES = 1000
 ENTRY_BYTES = CHUNK_BYTES + 16
 

@@ -24,6 +24,8 @@ from tiering.store.aux_file import encode_aux, read_aux
 from tiering.store.errors import Denied, Unavailable
 from tiering.store.interface import Stored
 
+pytestmark = pytest.mark.slow
+
 SMALL = ReaderLimits(chunk_bytes=200, ahead_chunks=3, fetchers=2)
 UNCOMMITTED = Isolation.READ_UNCOMMITTED
 

@@ -21,6 +21,8 @@ from tiering.reader.opened import Aborted
 from tiering.reader.reader import TieredReader
 from tiering.segments.records import SegmentId, SegmentRecord, SegmentState
 
+pytestmark = pytest.mark.slow
+
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 SMALL = ReaderLimits(chunk_bytes=150, ahead_chunks=3, fetchers=2)
 

@@ -19,6 +19,8 @@ from tiering.retention.remote_policy import BlastLedger, BlastLimit
 from tiering.retention.unique_bytes import Extent
 from tiering.store.errors import Denied
 
+pytestmark = pytest.mark.slow
+
 Op = Callable[[Model], None]
 
 TENS = st.integers(0, LOG_END // 10 - 1).map(lambda ten: ten * 10)

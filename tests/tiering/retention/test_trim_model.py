@@ -19,6 +19,8 @@ from tiering.retention import local, local_trim
 from tiering.retention.facts import TierCopy
 from tiering.retention.local_policy import LocalPolicy
 
+pytestmark = pytest.mark.slow
+
 Op = Callable[[TrimModel], None]
 
 TENS = st.integers(0, LOG_END // 10 - 1).map(lambda ten: ten * 10)

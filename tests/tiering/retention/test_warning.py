@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,8 @@ from tiering.retention.warning import (
     expires_in,
     observe,
 )
+
+pytestmark = pytest.mark.slow
 
 SETTINGS = WarningSettings()
 DAY = BrokerLimits(local_ms=24 * HOUR_MS, local_bytes=None)

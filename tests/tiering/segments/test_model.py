@@ -21,6 +21,8 @@ from tiering.segments.rows import Standing
 from tiering.segments.table import PartitionTable
 from tiering.segments.view import LogView
 
+pytestmark = pytest.mark.slow
+
 GUARDS = [field.name for field in fields(Guards)]
 EXAMPLES = 200
 SEARCH_EXAMPLES = 10_000

@@ -12,6 +12,8 @@ from tests.tiering.store.memory import Bucket, MemoryStore
 from tiering.store.interface import ObjectStore
 from tiering.store.s3 import S3Store, S3StoreSettings
 
+pytestmark = pytest.mark.slow
+
 UNVERSIONED = "unversioned"
 
 

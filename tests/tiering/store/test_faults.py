@@ -27,6 +27,8 @@ from tiering.store.retry import Retried, RetryPolicy
 from tiering.store.s3 import S3Store, S3StoreSettings
 from tiering.store.upload import MIB, UploadedSegment, Uploader, UploadLimits
 
+pytestmark = pytest.mark.slow
+
 POLICY = RetryPolicy(attempts_max=4, attempt_s=20, overall_s=60, soon_s=0.01, later_s=0.01)
 LIMITS = UploadLimits(part_bytes=5 * MIB, buffers=3, senders=2)
 READ_TIMEOUT_S = 20.0

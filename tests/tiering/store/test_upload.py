@@ -35,6 +35,8 @@ from tiering.store.retry import RetryPolicy
 from tiering.store.settle import restore
 from tiering.store.upload import MIB, UploadedSegment, Uploader, UploadLimits
 
+pytestmark = pytest.mark.slow
+
 PART_BYTES = 5 * MIB
 LIMITS = UploadLimits(part_bytes=PART_BYTES, buffers=3, senders=2)
 PROMISED_BYTES = 300 * MIB

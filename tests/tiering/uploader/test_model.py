@@ -33,6 +33,8 @@ from tiering.segments.rows import Standing
 from tiering.segments.view import LogView, SegmentSummary
 from tiering.uploader.status import LogStatus
 
+pytestmark = pytest.mark.slow
+
 BROKERS = st.integers(min_value=1, max_value=3)
 EFFECTS = st.integers(min_value=1, max_value=8)  # a claim is one, a whole copy five, a clean-up five
 DELETING = (SegmentState.DELETE_STARTED, SegmentState.DELETE_FINISHED)
