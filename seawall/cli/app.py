@@ -32,6 +32,7 @@ VERBS: Mapping[str, str] = {
     "agent": "seawall.cli.agent",
     "read": "seawall.cli.read",
     "tier": "seawall.cli.tier",
+    "events": "seawall.cli.events",
 }
 
 

@@ -77,9 +77,12 @@ def _kind(kind: type[Event], shown: KindShown) -> Iterator[str]:
 def _table(shown: Iterator[FieldShown] | tuple[FieldShown, ...]) -> Iterator[str]:
     yield from ("| field | type | |", "|---|---|---|")
     for each in shown:
-        type_name = each.type_name + (" or null" if each.is_optional else "")
-        yield f"| `{each.name}` | {type_name} | {words(each)} |".replace("|  |", "| |")
+        yield f"| `{each.name}` | {form(each)} | {words(each)} |".replace("|  |", "| |")
     yield ""
+
+
+def form(field: FieldShown) -> str:
+    return field.type_name + (" or null" if field.is_optional else "")
 
 
 def words(field: FieldShown) -> str:
