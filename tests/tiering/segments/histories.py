@@ -84,8 +84,9 @@ class History:
 
 
 def _start(history: History) -> None:
-    used = {each.segment_id for each in history.known()}
-    free = [number for number in range(NUMBERS) if segment_id(number) not in used]
+    """An attempt has an id that nobody ever had: also one that was forgotten is never given again."""
+    used = {each.key for each in history.said}
+    free = [number for number in range(NUMBERS) if segment_key(LOG, segment_id(number)) not in used]
     if free:
         record = history.new(free[0])
         highest = max((claim.epoch for claim in history.model.claims), default=0)

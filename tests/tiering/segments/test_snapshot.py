@@ -35,6 +35,8 @@ from tiering.segments.table import PartitionTable, TopicRecord
 from tiering.segments.topic import SegmentsTopic
 from tiering.segments.values import CHUNK_BYTES
 
+pytestmark = pytest.mark.slow
+
 NOW_MS = 1_800_000_000_000
 AGE_MAX_MS = 1000
 NO_WAIT = settings(
