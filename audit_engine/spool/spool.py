@@ -1,6 +1,7 @@
 """The spool: an EventSink whose `emit` returns when the event is on disk.
 
     emit, emit_many        take events; each gets the next number
+    beat                   takes a heartbeat, which says how far the numbers are
     pending, acknowledge   for the publisher: what Kafka has not acknowledged, in order; what it has
     counters, is_full      for metrics, and for whoever must not act while evidence cannot be kept
 
@@ -18,6 +19,7 @@ acknowledged, or one of `counters().lost`.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import sqlite3
 import time
@@ -32,7 +34,7 @@ from typing import NamedTuple
 from audit_engine.errors import SpoolFull, SpoolUnwritable
 from audit_engine.spool.file import NOTHING_SAID, EmitterName, open_spool
 from audit_engine.wire import Emitter, Envelope, decode, encode
-from rules.events import Event, LogEvent, TrimCertified
+from rules.events import Event, Heartbeat, LogEvent, TrimCertified
 from rules.identity import LogId
 from tiering.segments.keys import log_key
 
@@ -107,6 +109,7 @@ class Spool:
         self._connection = opened.connection
         self.set_aside = opened.set_aside
         self.emitter = Emitter(emitter.broker_id, emitter.component, opened.incarnation)
+        self._cluster_id = emitter.cluster_id
         self._follows = opened.follows
         self._is_first = True  # nothing of this incarnation is on disk yet
         self._changed = Condition()
@@ -154,6 +157,26 @@ class Spool:
                         path=str(self._path), kind=certificates[0], why=str(refused)
                     ) from refused
             self._changed.notify_all()
+
+    def beat(self, *, event_id: str, occurred_at_ms: int, metadata_offset: int | None = None) -> None:
+        """Say how far this incarnation has counted, as its next event: silence and loss are then visible."""
+        with self._changed:
+            seqs = sorted(each for each in self._log_seqs.items() if each[1] != NOTHING_SAID)
+            digest = hashlib.sha256()
+            for log, last_seq in seqs:
+                digest.update(f"{log.topic_id}:{log.partition}:{last_seq}\n".encode())
+            self.emit(
+                Heartbeat(
+                    event_id=event_id,
+                    occurred_at_ms=occurred_at_ms,
+                    cluster_id=self._cluster_id,
+                    last_seq=self._last_seq,
+                    log_count=len(seqs),
+                    log_seqs_digest=digest.hexdigest(),
+                    lost_count=self._lost,
+                    metadata_offset=metadata_offset,
+                )
+            )
 
     def pending(
         self, after: int = 0, *, limit: int = 1_000, limit_bytes: int = EVENT_BYTES_MAX

@@ -39,8 +39,8 @@ class Event:
 
     kind: ClassVar[str]
 
-    event_id: str
-    occurred_at_ms: int
+    event_id: str  # of the act, the same when it is told again
+    occurred_at_ms: int  # by the act's own telling; of polled evidence, this look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +59,11 @@ class TopicEvent(ClusterEvent):
     """
 
     topic_id: str
-    topic: str
+    topic: str  # its name then: a label
     source: Source
     metadata_offset: int | None
     is_coalesced: bool
-    not_before_ms: int | None
+    not_before_ms: int | None  # the last look that saw it otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +71,17 @@ class LogEvent(Event):
     """About one log. `leader_epoch` is -1 where it is not known."""
 
     log: LogId
-    topic: str
-    leader_epoch: int
+    topic: str  # its name then: a label
+    leader_epoch: int  # as the emitter knew it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentEvent(LogEvent):
     """An event about one attempt to copy one segment."""
 
-    segment_id: str
+    segment_id: str  # of this attempt alone
     base_offset: int
-    end_offset: int
+    end_offset: int  # the next segment's base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +94,10 @@ class ReplicaEvent(LogEvent):
 
     broker_id: int
     directory_id: str | None
-    replica_incarnation: int | None
+    replica_incarnation: int | None  # another for each life of the directory
     ordinal: int
     source: Source
-    not_before_ms: int | None
+    not_before_ms: int | None  # the last look that saw it otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class PartitionMetadataEvent(LogEvent):
     source: Source
     metadata_offset: int | None
     is_coalesced: bool
-    not_before_ms: int | None
+    not_before_ms: int | None  # the last look that saw it otherwise
 
 
 class EventSink(Protocol):

@@ -13,11 +13,12 @@ from rules.events.base import ClusterEvent, Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(ClusterEvent):
-    """The emitter lives. `last_seq` is the number before this event's own.
+    """The emitter lives. `last_seq` is the number before this event's own, -1 if this is the first.
 
-    `log_seqs_digest` is the SHA-256 over every `(log, last log_seq)` of this incarnation, in order of logs;
-    `lost_count` the events that found no room on its disk; `metadata_offset` how far it has read
-    `__cluster_metadata`, None if it does not read it. Does not say that anything was looked at.
+    `log_seqs_digest` is the SHA-256 over a line `topic_id:partition:log_seq` for the last number of each of
+    its `log_count` logs in this incarnation, in order of topic_id and partition; `lost_count` the events that
+    found no room on its disk; `metadata_offset` how far it has read `__cluster_metadata`, None if it does not
+    read it. Does not say that anything was looked at.
     """
 
     kind: ClassVar[str] = "heartbeat"

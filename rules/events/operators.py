@@ -54,10 +54,10 @@ class PolicyDeclared(ClusterEvent):
 
     kind: ClassVar[str] = "policy_declared"
 
-    principal: str
+    principal: str  # who declared it, not who acted
     change_id: str
     policy_hash: str
-    policy_offset: int
+    policy_offset: int  # in __seawall_policy
     pattern: str
     key: str
     before: str | None
@@ -74,7 +74,7 @@ class OperationAuthorised(ClusterEvent):
 
     kind: ClassVar[str] = "operation_authorised"
 
-    principal: str
+    principal: str  # who declared it, not who acted
     change_id: str
     operation: Operation
     topic_id: str | None
@@ -97,7 +97,7 @@ class RecordsDeleteRequested(LogEvent):
 
     kind: ClassVar[str] = "records_delete_requested"
 
-    principal: str
+    principal: str  # who declared it, not who acted
     change_id: str
     new_start: int
 
@@ -114,7 +114,7 @@ class HoldPlaced(LogEvent):
     hold_id: str
     start_offset: int
     end_offset: int | None
-    principal: str
+    principal: str  # who declared it, not who acted
     reason: str
     finding_id: str | None
     metadata_offset: int
@@ -127,7 +127,7 @@ class HoldReleased(LogEvent):
     kind: ClassVar[str] = "hold_released"
 
     hold_id: str
-    principal: str
+    principal: str  # who declared it, not who acted
     reason: str
     metadata_offset: int
 
@@ -143,7 +143,7 @@ class Restored(LogEvent):
     kind: ClassVar[str] = "restored"
 
     restore_id: str
-    principal: str
+    principal: str  # who declared it, not who acted
     restore_target: RestoreTarget
     start_offset: int
     end_offset: int
@@ -200,6 +200,6 @@ class LossAccepted(LogEvent):
 
     start_offset: int
     end_offset: int
-    principal: str
+    principal: str  # who declared it, not who acted
     reason: str
     finding_id: str | None

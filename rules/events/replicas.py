@@ -66,11 +66,11 @@ class SegmentClosed(ReplicaEvent):
     kind: ClassVar[str] = "segment_closed"
 
     base_offset: int
-    end_offset: int
-    data_end: int | None
-    record_count: int | None
+    end_offset: int  # the next segment's base
+    data_end: int | None  # behind its last record
+    record_count: int | None  # control records too
     size_bytes: int
-    max_timestamp_ms: int | None
+    max_timestamp_ms: int | None  # of its records
     timestamp_basis: TimestampBasis | None
 
 
@@ -87,10 +87,10 @@ class SegmentDeletedLocal(ReplicaEvent):
     base_offset: int
     end_offset: int
     size_bytes: int
-    max_timestamp_ms: int | None
+    max_timestamp_ms: int | None  # of its records
     timestamp_basis: TimestampBasis | None
     segment_removal: SegmentRemoval
-    reason_hint: str | None
+    reason_hint: str | None  # the broker's log text, if it is read: support, never proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +106,10 @@ class LogStartAdvanced(ReplicaEvent):
 
     old_start: int
     new_start: int
-    local_start: int | None
-    checkpoint_entry: int | None
+    local_start: int | None  # the first base on disk
+    checkpoint_entry: int | None  # in log-start-offset-checkpoint
     high_watermark: int | None
-    reason_hint: str | None
+    reason_hint: str | None  # the broker's log text, if it is read: support, never proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class HighWatermark(ReplicaEvent):
 
     log_start: int
     high_watermark: int
-    log_end: int | None
+    log_end: int | None  # the next offset to be written
     size_bytes: int | None  # of all segments on this disk: a rise without bytes shows
 
 
@@ -152,9 +152,9 @@ class ReplicaStarted(ReplicaEvent):
 
     appearance: ReplicaAppearance
     log_start: int | None
-    local_start: int | None
+    local_start: int | None  # the first base on disk
     high_watermark: int | None
-    log_end: int | None
+    log_end: int | None  # the next offset to be written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,9 +196,9 @@ class LogBaseline(ReplicaEvent):
 
     occasion: BaselineOccasion
     log_start: int
-    local_start: int | None
+    local_start: int | None  # the first base on disk
     high_watermark: int | None
-    log_end: int | None
+    log_end: int | None  # the next offset to be written
     epochs: tuple[tuple[int, int], ...]  # epoch, first offset
     segment_count: int | None
     size_bytes: int | None

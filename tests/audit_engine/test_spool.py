@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import sqlite3
 import subprocess
@@ -24,8 +25,8 @@ from audit_engine.errors import (
 from audit_engine.spool import EmitterName, Spool
 from audit_engine.spool.spool import EVENT_BYTES_MAX, OUTCOME_BYTES
 from audit_engine.wire import Envelope, Follows, decode
-from rules.events import LogEvent
-from tests.audit_engine.events import CLUSTER_ID, OTHER_LOG, certificate, heartbeat, stalled
+from rules.events import Heartbeat, LogEvent
+from tests.audit_engine.events import CLUSTER_ID, LOG, OTHER_LOG, certificate, heartbeat, stalled
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +76,24 @@ def test_an_event_about_no_log_is_numbered_by_the_emitter_alone(path: Path) -> N
 
         assert [(each.emitter_seq, each.log_seq) for each in _pending(spool)] == [(0, 0), (1, None), (2, 1)]
         assert spool.pending()[1].key == b"emitter:1:agent"
+
+
+def test_a_heartbeat_says_how_far_everything_is(path: Path) -> None:
+    """Its number before, its logs' numbers as one digest, what was lost: a hole shows without the events."""
+    with Spool(path, NAME) as spool:
+        spool.beat(event_id="h0", occurred_at_ms=1)
+        spool.emit_many([stalled(1), stalled(2, OTHER_LOG), stalled(3)])
+        spool.beat(event_id="h1", occurred_at_ms=2, metadata_offset=77)
+
+        first, *_, last = [each.event for each in _pending(spool)]
+
+    lines = [f"{OTHER_LOG.topic_id}:0:0\n", f"{LOG.topic_id}:3:1\n"]
+    assert isinstance(first, Heartbeat)
+    assert isinstance(last, Heartbeat)
+    assert (first.last_seq, first.log_count) == (-1, 0)
+    assert (last.last_seq, last.log_count, last.lost_count, last.metadata_offset) == (3, 2, 0, 77)
+    assert last.log_seqs_digest == hashlib.sha256("".join(lines).encode()).hexdigest()
+    assert last.cluster_id == CLUSTER_ID
 
 
 def test_a_restart_keeps_what_waits_and_begins_a_higher_incarnation(path: Path) -> None:
