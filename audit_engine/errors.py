@@ -105,6 +105,17 @@ class SpoolUnwritable(SpoolError):
 
 
 @dataclass(kw_only=True, eq=False)
+class MemoryUnusable(AuditError):
+    """the observer's memory {path} cannot be opened: {why}
+
+    Without it a deletion while the agent is down would go unseen. Its folder must exist and be writable.
+    """
+
+    path: str
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
 class AuditTopicError(AuditError):
     """the topic of events cannot be used"""
 

@@ -1,0 +1,467 @@
+"""From one look at a broker's log dirs to the next: what happened, as events. A fold, without a clock.
+
+    a life (directory) that was not there     replica_started, log_baseline; nothing of the former is compared
+    one that is not there, on a disk that is  replica_removed, by what its name became
+    one on a disk that cannot be looked into  directory_offline, once; compared when it is back
+    the same one                              segments, starts, watermark and epochs, compared
+
+Files that went are judged one look later: a broker renames them one by one, so that one look may fall in the
+middle of a truncation and find it a deletion. While the cleaner's `.swap` files stand, it waits for them.
+
+Owns the comparison over a host. Refuses to guess at what cannot be read: that stays as it was.
+
+Invariants: each event of a change has the time of the last look that found it otherwise. Nothing is said
+twice, and nothing of a life is judged against another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from zlib import crc32
+
+from audit_engine.observers.disk.reads import Reads
+from audit_engine.observers.disk.say import Voice
+from audit_engine.observers.disk.seen import Life, Piece, Replica, Seen
+from audit_engine.observers.disk.segments import Changes, compare
+from rules.events.base import Event, ReplicaEvent
+from rules.events.metadata import DirectoryOffline
+from rules.events.replicas import (
+    BaselineOccasion,
+    EpochStarted,
+    LogStartAdvanced,
+    ReplicaAppearance,
+    ReplicaRemoval,
+    ReplicaRemoved,
+    ReplicaStarted,
+    SegmentDeletedLocal,
+    SegmentRemoval,
+    Truncated,
+)
+from tiering.cluster.host import HostSurvey, LocalPartition, LogDir
+from tiering.log.checkpoints import LOG_START_OFFSETS, REPLICATION_OFFSETS
+from tiering.log.directory import DirectoryState, FileKind, FileState, LogFile, Segment
+
+BASELINE_EVERY_MS = 6 * 3_600_000
+WATERMARK_EVERY_MS = 600_000
+EMPTY_LOOKS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What the fold asks for. `has_remote`: whether Kafka's own tiered storage is on for a topic."""
+
+    reads: Reads
+    new_id: Callable[[], str]
+    has_remote: Callable[[str], bool] = lambda _: False
+
+
+def observe(
+    before: Seen | None,
+    survey: HostSurvey,
+    now_ms: int,
+    ports: Ports,
+    *,
+    first: BaselineOccasion = BaselineOccasion.ONBOARDING,
+) -> tuple[Seen, list[Event]]:
+    """What is remembered from here on, and what is to be said. `first`: why there is no former look."""
+    look = _Look(before, survey, now_ms, ports, first)
+    look.replicas()
+    look.missing()
+    look.directories()
+    seen = Seen(
+        broker=survey.broker,
+        at_ms=look.at_ms,
+        replicas=MappingProxyType(look.now),
+        offline=look.offline,
+        moving=look.moving,
+    )
+    return seen, look.events
+
+
+class _Look:
+    def __init__(
+        self,
+        before: Seen | None,
+        survey: HostSurvey,
+        now_ms: int,
+        ports: Ports,
+        first: BaselineOccasion,
+    ) -> None:
+        self.before, self.survey, self.ports, self.first = before, survey, ports, first
+        # A clock that was put back makes no interval that ends before it begins.
+        self.at_ms = now_ms if before is None else max(now_ms, before.at_ms)
+        self.was: Mapping[Life, Replica] = {} if before is None else before.replicas
+        self.now: dict[Life, Replica] = {}
+        self.events: list[Event] = []
+        self.moved: frozenset[Life] = frozenset() if before is None else before.moving
+        self.moving = frozenset(
+            Life.of(local)
+            for log_dir in survey.log_dirs
+            for local in log_dir.partitions
+            if local.state is DirectoryState.FUTURE
+        )
+        self.offline: frozenset[str] = frozenset()
+
+    def replicas(self) -> None:
+        for log_dir in self.survey.log_dirs:
+            doubtful = "".join(log_dir.doubts)
+            for local in log_dir.partitions:
+                if local.state is DirectoryState.LIVE:
+                    life = Life.of(local)
+                    known = self.was.get(life)
+                    if known is None:
+                        self.now[life] = self._appeared(log_dir, local, life)
+                    else:
+                        self.now[life] = self._again(log_dir, local, known, doubtful)
+
+    def missing(self) -> None:
+        """Those that were there and are not: gone, or out of sight."""
+        surveyed = {str(each.path): each for each in self.survey.log_dirs}
+        unreadable = {str(each.path) for log_dir in self.survey.log_dirs for each in log_dir.unreadable}
+        for life, known in self.was.items():
+            if life in self.now:
+                continue
+            log_dir = surveyed.get(known.log_dir)
+            path = f"{known.log_dir}/{life.topic}-{life.partition}"
+            if log_dir is None or path in unreadable:
+                self.now[life] = replace(
+                    known, last_seen_ms=self._last_seen(known), is_dark=True, listing=None
+                )
+                continue
+            voice = self._voice(known, self._last_seen(known))
+            voice.say(ReplicaRemoved, replica_removal=self._removal(log_dir, life), metadata_offset=None)
+            self.events += voice.events
+
+    def directories(self) -> None:
+        """What disks went out of sight since the last look."""
+        assert self.before is not None or not self.was
+        reasons = {str(each.path): each.reason for each in self.survey.offline}
+        surveyed = {str(each.path) for each in self.survey.log_dirs}
+        for known in self.was.values():
+            if known.log_dir not in surveyed:
+                reasons.setdefault(known.log_dir, "it is not among the log dirs any more")
+        self.offline = frozenset(reasons)
+        already: frozenset[str] = frozenset() if self.before is None else self.before.offline
+        ids = {each.log_dir: each.life.directory_id for each in self.was.values()}
+        for path in sorted(self.offline - already):
+            self.events.append(
+                DirectoryOffline(
+                    event_id=self.ports.new_id(),
+                    occurred_at_ms=self.at_ms,
+                    cluster_id=self.survey.broker.cluster_id,
+                    broker_id=self.survey.broker.broker_id,
+                    directory_id=ids.get(path),
+                    path=path,
+                    problem="not_readable",
+                    detail=reasons[path],
+                    not_before_ms=None if self.before is None else self.before.at_ms,
+                )
+            )
+
+    def _last_seen(self, known: Replica) -> int | None:
+        if known.last_seen_ms is not None:
+            return known.last_seen_ms
+        return None if self.before is None else self.before.at_ms
+
+    def _voice(self, replica: Replica, not_before_ms: int | None) -> Voice:
+        return Voice(
+            replica=replica,
+            cluster_id=self.survey.broker.cluster_id,
+            not_before_ms=not_before_ms,
+            at_ms=self.at_ms,
+            new_id=self.ports.new_id,
+            events=[],
+        )
+
+    def _appeared(self, log_dir: LogDir, local: LocalPartition, life: Life) -> Replica:
+        pieces = self._pieces(local, {})
+        fresh = Replica(
+            life=life,
+            log_dir=str(log_dir.path),
+            pieces=pieces,
+            log_start=local.log_start(remote_storage=self.ports.has_remote(life.topic)),
+            checkpoint_entry=local.checkpoint_log_start,
+            high_watermark=local.checkpoint_high_watermark,
+            epochs=tuple((each.epoch, each.start_offset) for each in local.epochs),
+            listing=local.listing,
+        )
+        voice = self._voice(fresh, None if self.before is None else self.before.at_ms)
+        if self.before is None:
+            self._begin(voice, ReplicaAppearance.FIRST_SEEN, self.first)
+        else:
+            how = ReplicaAppearance.PROMOTED if life in self.moved else ReplicaAppearance.CREATED
+            self._begin(voice, how, BaselineOccasion.ONBOARDING)
+        return voice.replica
+
+    def _begin(self, voice: Voice, how: ReplicaAppearance, occasion: BaselineOccasion) -> None:
+        now = voice.replica
+        voice.say(
+            ReplicaStarted,
+            appearance=how,
+            log_start=now.log_start,
+            local_start=now.local_start,
+            high_watermark=now.high_watermark,
+            log_end=None,
+        )
+        voice.baseline(occasion)
+        self.events += voice.events
+
+    def _removal(self, log_dir: LogDir, life: Life) -> ReplicaRemoval:
+        """Why a directory is not there under its name: by the names that are."""
+        successors = {each[:2] for each in self.now if each in self.moved}
+        if life[:2] in successors:
+            return ReplicaRemoval.REPLACED
+        start = f"{life.topic}-{life.partition}."
+        endings = {path.name.rpartition("-")[2] for path in log_dir.set_aside if path.name.startswith(start)}
+        if "delete" in endings:
+            return ReplicaRemoval.RENAMED_DELETE
+        return ReplicaRemoval.RENAMED_STRAY if "stray" in endings else ReplicaRemoval.GONE
+
+    def _again(self, log_dir: LogDir, local: LocalPartition, known: Replica, doubtful: str) -> Replica:
+        """The same life as before: nothing at all, mostly."""
+        active_bytes = self._active_bytes(local)
+        if self._is_quiet(local, known, active_bytes):
+            return known
+        now = self._read(log_dir, local, known, doubtful, active_bytes)
+        occasion = self._baseline_due(known)
+        if known.is_dark:
+            occasion = BaselineOccasion.GAP
+        if _same(known, now) and occasion is None and not self._watermark_due(known, now):
+            return now
+        if self._must_wait(local, known, now):
+            return replace(
+                known,
+                last_seen_ms=self._last_seen(known),
+                is_dark=False,
+                held_looks=known.held_looks + 1,
+                listing=None,
+            )
+        voice = self._voice(
+            replace(now, last_seen_ms=None, is_dark=False, held_looks=0), self._last_seen(known)
+        )
+        self._compare(voice, local, known)
+        if occasion is not None and voice.replica.baseline_at_ms != self.at_ms:
+            voice.baseline(occasion)
+        elif self._watermark_due(known, voice.replica):
+            voice.watermark()
+        self.events += voice.events
+        return voice.replica
+
+    def _is_quiet(self, local: LocalPartition, known: Replica, active_bytes: int | None) -> bool:
+        """The common case, told by a few comparisons: thousands of these are looked at in one go."""
+        return (
+            known.listing is local.listing
+            and bool(known.pieces)
+            and known.pieces[-1].size_bytes == active_bytes
+            and known.high_watermark == local.checkpoint_high_watermark
+            and known.high_watermark == known.watermark_said
+            and known.checkpoint_entry == local.checkpoint_log_start
+            and self._baseline_due(known) is None
+        )
+
+    def _must_wait(self, local: LocalPartition, known: Replica, now: Replica) -> bool:
+        went = {each.base_offset for each in known.pieces} - {each.base_offset for each in now.pieces}
+        if not went:
+            return False
+        if not now.pieces:  # a live directory is so while its broker begins it anew, and no longer
+            return known.held_looks < EMPTY_LOOKS_MAX
+        return not known.held_looks or bool(local.listing.of_kind(FileKind.SEGMENT, FileState.SWAP))
+
+    def _compare(self, voice: Voice, local: LocalPartition, known: Replica) -> None:
+        deleted = local.listing.of_kind(FileKind.SEGMENT, FileState.DELETED)
+
+        def filled_to(below: int) -> int | None:
+            last = max(
+                (f for f in deleted if f.offset is not None and f.offset < below), default=None, key=_at
+            )
+            return None if last is None else self.ports.reads.data_end(last.path)
+
+        now = voice.replica
+        changes = compare(
+            known.pieces,
+            now.pieces,
+            is_compacted=local.cleaned_to is not None,
+            filled_to=filled_to,
+        )
+        if changes.emptied:
+            voice.replica = replace(
+                now, emptied=known.emptied + 1, said=0, watermark_said=None, watermark_said_at_ms=0
+            )
+            voice.say(
+                ReplicaStarted,
+                appearance=ReplicaAppearance.TRUNCATED_FULLY,
+                log_start=now.log_start,
+                local_start=now.local_start,
+                high_watermark=now.high_watermark,
+                log_end=None,
+            )
+            voice.baseline(BaselineOccasion.ONBOARDING)
+            return
+        voice.replica = replace(now, pieces=_kept_as_known(known, now.pieces, changes))
+        self._tell_segments(voice, local, known, changes)
+        self._tell_start(voice, known)
+        self._tell_epochs(voice, known)
+        if (
+            len(voice.events)
+            and now.high_watermark != known.watermark_said
+            and _needs_watermark(voice.events)
+        ):
+            voice.watermark()
+
+    def _tell_segments(self, voice: Voice, local: LocalPartition, known: Replica, changes: Changes) -> None:
+        if changes.cut_at is not None:
+            voice.say(
+                Truncated,
+                old_end=known.reached,
+                new_end=self._end_after(local, changes.cut_at, known.reached),
+            )
+        renamed = {file.offset for file in local.listing.of_kind(FileKind.SEGMENT, FileState.DELETED)}
+        for piece in changes.closed:
+            voice.closed(piece)
+        for piece in changes.deleted:
+            is_renamed = piece.base_offset in renamed
+            voice.deleted(piece, SegmentRemoval.RENAMED if is_renamed else SegmentRemoval.GONE)
+        for piece in changes.swapped:
+            voice.deleted(piece, SegmentRemoval.SWAPPED)
+
+    def _end_after(self, local: LocalPartition, cut_at: int, reached: int) -> int:
+        """How much of the log was left, at most: the records of the cut segment may be new ones again."""
+        for segment in local.listing.segments:
+            if segment.base_offset == cut_at:
+                end = self.ports.reads.data_end(segment.path)
+                return cut_at if end is None else min(end, reached)
+        return cut_at
+
+    def _tell_start(self, voice: Voice, known: Replica) -> None:
+        now = voice.replica
+        if now.log_start is None or known.log_start is None or now.log_start == known.log_start:
+            return
+        voice.say(
+            LogStartAdvanced,
+            old_start=known.log_start,
+            new_start=now.log_start,
+            local_start=now.local_start,
+            checkpoint_entry=now.checkpoint_entry,
+            high_watermark=now.high_watermark,
+            reason_hint=None,
+        )
+
+    def _tell_epochs(self, voice: Voice, known: Replica) -> None:
+        """A first entry that only moved on with the log's start is not another (KAFKA_FACTS 7)."""
+        before = dict(known.epochs)
+        for at, (epoch, start) in enumerate(voice.replica.epochs):
+            moved_on = at == 0 and epoch in before and start > before[epoch]
+            if before.get(epoch) != start and not moved_on:
+                voice.say(EpochStarted, epoch=epoch, start_offset=start)
+
+    def _read(
+        self,
+        log_dir: LogDir,
+        local: LocalPartition,
+        known: Replica,
+        doubtful: str,
+        active_bytes: int | None,
+    ) -> Replica:
+        """What is there now; where a file cannot be read, what was there."""
+        if known.listing is local.listing:
+            pieces = known.pieces
+            if pieces and active_bytes is not None and pieces[-1].size_bytes != active_bytes:
+                pieces = (*pieces[:-1], pieces[-1]._replace(size_bytes=active_bytes))
+            epochs = known.epochs
+        else:
+            pieces = self._pieces(local, {each.base_offset: each for each in known.pieces})
+            epochs = tuple((each.epoch, each.start_offset) for each in local.epochs)
+        if local.doubts:
+            epochs = known.epochs
+        entry, start = local.checkpoint_log_start, None
+        if LOG_START_OFFSETS in doubtful:
+            entry, start = known.checkpoint_entry, known.log_start
+        else:
+            start = local.log_start(remote_storage=self.ports.has_remote(known.life.topic))
+        watermark = local.checkpoint_high_watermark
+        if REPLICATION_OFFSETS in doubtful or watermark is None:
+            watermark = known.high_watermark
+        return replace(
+            known,
+            log_dir=str(log_dir.path),
+            pieces=pieces,
+            log_start=known.log_start if start is None else start,
+            checkpoint_entry=entry,
+            high_watermark=watermark,
+            epochs=epochs,
+            listing=local.listing,
+        )
+
+    def _pieces(self, local: LocalPartition, known: Mapping[int, Piece]) -> tuple[Piece, ...]:
+        return tuple(
+            self._piece(segment, known.get(segment.base_offset)) for segment in local.listing.segments
+        )
+
+    def _piece(self, segment: Segment, known: Piece | None) -> Piece:
+        if not segment.is_closed:
+            size = self.ports.reads.size_bytes(segment.path)
+            return Piece(segment.base_offset, None, segment.size_bytes if size is None else size)
+        same = (segment.base_offset, segment.end_offset, segment.size_bytes)
+        if known is not None and known[:3] == same:
+            return known
+        newest = self.ports.reads.newest(segment)
+        return Piece(*same, newest.at_ms, newest.is_indexed)
+
+    def _active_bytes(self, local: LocalPartition) -> int | None:
+        segments = local.listing.segments
+        return self.ports.reads.size_bytes(segments[-1].path) if segments else None
+
+    def _baseline_due(self, known: Replica) -> BaselineOccasion | None:
+        said = known.baseline_at_ms
+        if said is None:
+            return BaselineOccasion.STARTED
+        phase = _phase(known.life, BASELINE_EVERY_MS)
+        if (self.at_ms + phase) // BASELINE_EVERY_MS > (said + phase) // BASELINE_EVERY_MS:
+            return BaselineOccasion.PERIODIC
+        return None
+
+    def _watermark_due(self, known: Replica, now: Replica) -> bool:
+        if now.high_watermark is None or now.high_watermark == known.watermark_said:
+            return False
+        return self.at_ms - known.watermark_said_at_ms >= WATERMARK_EVERY_MS
+
+
+def _at(file: LogFile) -> int:
+    return file.offset or 0
+
+
+def _same(known: Replica, now: Replica) -> bool:
+    """Whether nothing is there to compare. A watermark that rose is told in its own time."""
+    if known.held_looks or known.last_seen_ms is not None:
+        return False
+    return (
+        known.log_start == now.log_start
+        and known.epochs == now.epochs
+        and len(known.pieces) == len(now.pieces)
+        and known.pieces[:-1] == now.pieces[:-1]
+        and [each[:2] for each in known.pieces[-1:]] == [each[:2] for each in now.pieces[-1:]]
+        and all(a.size_bytes <= b.size_bytes for a, b in zip(known.pieces[-1:], now.pieces[-1:], strict=True))
+    )
+
+
+def _kept_as_known(known: Replica, now: tuple[Piece, ...], changes: Changes) -> tuple[Piece, ...]:
+    """A closed segment stays what it was said to be, also when the one behind it went and left a hole."""
+    said = {each.base_offset for each in changes.closed}
+    was = {each.base_offset: each for each in known.pieces if each.end_offset is not None}
+    return tuple(
+        was[each.base_offset]
+        if each.end_offset is not None and each.base_offset in was and each.base_offset not in said
+        else each
+        for each in now
+    )
+
+
+def _needs_watermark(events: Iterable[ReplicaEvent]) -> bool:
+    """A start is judged by the watermark too, and carries it; a loss needs what was published before."""
+    return any(isinstance(each, (SegmentDeletedLocal, LogStartAdvanced, Truncated)) for each in events)
+
+
+def _phase(life: Life, every_ms: int) -> int:
+    return crc32(f"{life.topic_id}:{life.partition}:{life.broker_id}".encode()) % every_ms

@@ -1,0 +1,100 @@
+"""The observer of this host's log dirs: one look, compared with the one before, kept, said.
+
+Owns the order of these. Refuses to run twice at once: one thread calls `run_once`.
+
+Invariant: a look is durable, with its events, before the first of them is emitted; what a killed process had
+not emitted is emitted by the next one first, unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from audit_engine.observers.disk.differ import Ports, observe
+from audit_engine.observers.disk.memory import LOOK_KEPT_EVERY_MS, Memory
+from audit_engine.observers.disk.reads import FileReads, Reads
+from audit_engine.observers.disk.seen import Seen
+from rules.events import BaselineOccasion, Event, EvidenceGap, EvidenceSink, Source
+from tiering.cluster.errors import NoLogDirs
+from tiering.cluster.host import HostSurvey, OfflineDir
+
+
+@dataclass(slots=True, kw_only=True)
+class Observer:
+    """`folder` is the agent's own. `has_remote`: whether a topic has Kafka's own tiered storage on."""
+
+    survey: Callable[[], HostSurvey]
+    sink: EvidenceSink
+    now_ms: Callable[[], int]
+    new_id: Callable[[], str]
+    folder: Path
+    has_remote: Callable[[str], bool] = lambda _: False
+    reads: Reads = field(default_factory=FileReads)
+    kept_every_ms: int = LOOK_KEPT_EVERY_MS
+    _memory: Memory = field(init=False)
+    _seen: Seen | None = None
+    _is_loaded: bool = False
+    _pending: tuple[Event, ...] = ()
+    _first: BaselineOccasion = BaselineOccasion.ONBOARDING
+
+    def __post_init__(self) -> None:
+        self._memory = Memory(self.folder, kept_every_ms=self.kept_every_ms)
+
+    def run_once(self) -> int:
+        """Look, compare, keep, emit; how many events came of it. Raises NoLogDirs before the first look."""
+        survey = self._look()
+        if not self._is_loaded:
+            self._load(survey)
+        self._emit()
+        ports = Ports(reads=self.reads, new_id=self.new_id, has_remote=self.has_remote)
+        seen, events = observe(self._seen, survey, self.now_ms(), ports, first=self._first)
+        self._memory.keep(seen, events)
+        self._seen, self._pending = seen, tuple(events)
+        self._emit()
+        return len(events)
+
+    def close(self) -> None:
+        self._memory.close()
+
+    def _look(self) -> HostSurvey:
+        """With every log dir out of sight, those that were in sight are."""
+        try:
+            return self.survey()
+        except NoLogDirs as none:
+            if self._seen is None:
+                raise
+            paths = {each.log_dir for each in self._seen.replicas.values()} | self._seen.offline
+            offline = tuple(OfflineDir(path=Path(path), reason=str(none)) for path in sorted(paths))
+            return HostSurvey(broker=self._seen.broker, log_dirs=(), offline=offline)
+
+    def _load(self, survey: HostSurvey) -> None:
+        loaded = self._memory.load(survey.broker, self.now_ms())
+        self._seen, self._pending, self._is_loaded = loaded.seen, loaded.pending, True
+        if loaded.damage is not None:
+            self._first = BaselineOccasion.GAP
+            self._pending = (self._gap(survey, loaded.damage),)
+
+    def _gap(self, survey: HostSurvey, damage: str) -> EvidenceGap:
+        return EvidenceGap(
+            event_id=self.new_id(),
+            occurred_at_ms=self.now_ms(),
+            cluster_id=survey.broker.cluster_id,
+            topic_id=None,
+            topic=None,
+            partition=None,
+            source=Source.LOG_DIR,
+            problem="memory_lost",
+            detail=damage,
+            gap_start=None,
+            gap_end=None,
+            not_before_ms=None,
+        )
+
+    def _emit(self) -> None:
+        """What is not out yet. An event whose emit raised is emitted again next time, with all behind it."""
+        while self._pending:
+            self.sink.emit(self._pending[0])
+            self._pending = self._pending[1:]
+        self._memory.emitted()
