@@ -155,5 +155,7 @@ def test_only_what_the_policy_lets_go_goes_and_the_rest_reads_back(
         if not each.is_delete_marker
     }
     assert any(f"/{0:020d}-" in key for key in versions), "what expired is still there under its marker"
-    found = scrub(replayed(broker), direct_store(bucket), KeyLayout(topic))
+    record = _record(broker, topic)
+    assert record is not None
+    found = scrub(replayed(broker), direct_store(bucket), KeyLayout(topic), topic_id=record.log.topic_id)
     assert found.is_clean, found
