@@ -33,6 +33,7 @@ VERBS: Mapping[str, str] = {
     "read": "seawall.cli.read",
     "tier": "seawall.cli.tier",
     "events": "seawall.cli.events",
+    "audit": "seawall.cli.audit",
 }
 
 

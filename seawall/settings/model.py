@@ -189,6 +189,24 @@ class AgentSettings(_Table):
     metadata_replicas: Annotated[int, _whole(1, 100)] | None = None
 
 
+def _tables(text: str) -> str:
+    if "://" not in text and text.strip():
+        return text.rstrip("/") or "/"
+    url = urlsplit(text)
+    if url.scheme != "s3a" or _BUCKET.fullmatch(url.netloc) is None or url.query or url.fragment:
+        raise ValueError("a folder, or s3a://bucket/prefix")
+    return text.rstrip("/")
+
+
+class AuditSettings(_Table):
+    """[audit]: the tables of evidence, and how they are filled."""
+
+    tables: Annotated[str, AfterValidator(_tables)] | None = None
+    topic: str = "__seawall_audit"
+    commit_every_s: Annotated[int, _whole(1, 86_400)] = 60
+    batch_records_max: Annotated[int, _whole(1, 10_000_000)] = 500_000
+
+
 class Settings(BaseSettings):
     """All settings. `load` reads them from their sources; called as a class, it reads only its arguments."""
 
@@ -202,6 +220,7 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)
     s3: S3Settings = Field(default_factory=S3Settings)
     agent: AgentSettings = Field(default_factory=AgentSettings)
+    audit: AuditSettings = Field(default_factory=AuditSettings)
 
     @classmethod
     def settings_customise_sources(

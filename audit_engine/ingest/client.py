@@ -1,0 +1,49 @@
+"""librdkafka's properties as Kafka's Java client takes them, which Spark reads with.
+
+Owns the translation. Refuses a property of security that it does not know: to leave it out could mean to
+connect without it. What is not about security is left out, as Spark has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from audit_engine.tables.errors import PropertyUntranslated
+
+_SAME = ("bootstrap.servers", "security.protocol", "client.id")
+_PEM = {"ssl.ca.location": ("ssl.truststore.location", "ssl.truststore.type")}
+_MECHANISM = ("sasl.mechanism", "sasl.mechanisms")
+_PASSWORD = ("sasl.username", "sasl.password")
+_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+KNOWN = "It can hand on: " + ", ".join((*_SAME[1:], *_PEM, *_MECHANISM, *_PASSWORD, *_MODULES)) + "."
+
+
+def java_properties(config: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in config.items():
+        if name in _SAME:
+            found[name] = value
+        elif name in _PEM:
+            location, kind = _PEM[name]
+            found |= {location: value, kind: "PEM"}
+        elif name in _MECHANISM:
+            found |= {"sasl.mechanism": value, "sasl.jaas.config": _jaas(name, value, config)}
+        elif name not in _PASSWORD and name.startswith(("ssl.", "sasl.", "enable.ssl")):
+            raise PropertyUntranslated(name=name, known=KNOWN)
+    return found
+
+
+def _jaas(name: str, mechanism: str, config: Mapping[str, str]) -> str:
+    if mechanism not in _MODULES:
+        raise PropertyUntranslated(name=f"{name} = {mechanism}", known=KNOWN)
+    user, password = (_quoted(config.get(each, "")) for each in _PASSWORD)
+    return f"{_MODULES[mechanism]} required username={user} password={password};"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

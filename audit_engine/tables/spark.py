@@ -1,0 +1,202 @@
+"""The two tables in Delta: made, checked, added to, and asked how far they go.
+
+What Delta 4.4 does that has to be known: a write whose (txnAppId, txnVersion) is not above the last one of
+that application is skipped *without an error*, whatever it holds. So the number of each commit is the
+table's last plus one, and after each write the commit with our random token is looked for: if it is not
+there, it was skipped, and no offset moves. Two writers that overlap are told apart by Delta itself, since
+both raise the same application's number.
+
+Owns the commits. Refuses to go on from anything but what the table says.
+
+Invariant: when `append` has returned, the rows and their ranges are in the table, by exactly one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta.exceptions import DeltaConcurrentModificationException
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+from audit_engine.tables.columns import COLUMNS, EVENTS, QUARANTINE, STRUCTURE, Column
+from audit_engine.tables.errors import CommitSkipped, OtherWriter, TableUnfit
+from audit_engine.tables.marks import Mark, read, written
+
+APP_ID = "seawall.audit.ingest"
+NEW_FIRST = 20  # commits looked through before all of the history is asked for
+PROPERTIES = {
+    "delta.appendOnly": "true",
+    "delta.enableChangeDataFeed": "true",
+    # Of an audit: what was there on a day must be readable as long as the day may be asked about.
+    "delta.logRetentionDuration": "interval 400 days",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+}
+CONSTRAINT = "structure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a table goes: the number of its last commit of ours, -1 for none, and that commit's mark."""
+
+    number: int
+    mark: Mark | None
+    next_offsets: dict[int, int]
+
+
+class EvidenceTable:
+    """One table. Made where there is none; columns that it does not have yet are added."""
+
+    def __init__(self, spark: SparkSession, root: str, name: str) -> None:
+        self.name = name
+        self.path = f"{root.rstrip('/')}/{name}"
+        self._spark = spark
+        self._columns = COLUMNS[name]
+        self._make()
+        self._check()
+
+    def rows(self) -> DataFrame:
+        return self._spark.read.format("delta").load(self.path)
+
+    def standing(self) -> Standing:
+        """From the table alone: its last mark, or where none is left in the history, its rows."""
+        number = self._last_number()
+        mark = self._last_mark() if number >= 0 else None
+        if number < 0 or mark is not None:
+            return Standing(number=number, mark=mark, next_offsets=dict(mark.next_offsets) if mark else {})
+        return Standing(number=number, mark=None, next_offsets=self.offsets_by_rows())
+
+    def offsets_by_rows(self) -> dict[int, int]:
+        """Behind the last row of each partition: below what a mark says by transaction markers at most."""
+        found = self.rows().groupBy("kafka_partition").agg(F.max("kafka_offset").alias("last")).collect()
+        return {row["kafka_partition"]: row["last"] + 1 for row in found}
+
+    def append(
+        self, rows: DataFrame, mark: Mark, *, before_reading_back: Callable[[], None] = lambda: None
+    ) -> None:
+        """Raises OtherWriter, CommitSkipped; then the table is as it was."""
+        try:
+            (
+                rows.select(*[column.name for column in self._columns])
+                .write.format("delta")
+                .mode("append")
+                .option("txnAppId", APP_ID)
+                .option("txnVersion", str(mark.number))
+                .option("userMetadata", written(mark))
+                .save(self.path)
+            )
+        except DeltaConcurrentModificationException as refused:
+            raise OtherWriter(table=self.path) from refused
+        before_reading_back()
+        if not self._holds(mark):
+            raise CommitSkipped(table=self.path, number=mark.number)
+
+    def _holds(self, mark: Mark) -> bool:
+        return any(found == mark for found in self._marks(NEW_FIRST)) or any(
+            found == mark for found in self._marks(None)
+        )
+
+    def _last_mark(self) -> Mark | None:
+        newest = next(iter(self._marks(NEW_FIRST)), None)
+        return newest if newest is not None else next(iter(self._marks(None)), None)
+
+    def _marks(self, limit: int | None) -> list[Mark]:
+        """Newest first. What others commit, such as OPTIMIZE, has none."""
+        table = DeltaTable.forPath(self._spark, self.path)
+        history = table.history() if limit is None else table.history(limit)
+        rows = history.select("version", "userMetadata").orderBy(F.desc("version")).collect()
+        return [mark for row in rows if (mark := read(row["userMetadata"])) is not None]
+
+    def _last_number(self) -> int:
+        """Delta keeps it in every checkpoint, so that it outlives the history."""
+        jvm = self._spark._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
+        snapshot = log.forTableWithSnapshot(self._spark._jsparkSession, self.path)._2()
+        found = snapshot.transactions().get(APP_ID)
+        return int(found.get()) if found.isDefined() else -1
+
+    def _make(self) -> None:
+        if DeltaTable.isDeltaTable(self._spark, self.path):
+            return
+        builder = DeltaTable.createIfNotExists(self._spark).location(self.path).partitionedBy("ingest_day")
+        for column in self._columns:
+            builder = builder.addColumn(
+                column.name, column.sql_type, nullable=not column.is_needed, comment=column.comment or None
+            )
+        for name, value in PROPERTIES.items():
+            builder = builder.property(name, value)
+        builder.execute()
+
+    def _check(self) -> None:
+        found = {each.name: each for each in self.rows().schema}
+        for column in self._columns:
+            there = found.get(column.name)
+            if there is not None and there.dataType.simpleString() != _type(column):
+                why = f"{column.name} is {there.dataType.simpleString()}, not {_type(column)}"
+                raise TableUnfit(table=self.path, why=why)
+        missing = [column for column in self._columns if column.name not in found]
+        if needed := [column.name for column in missing if column.is_needed]:
+            raise TableUnfit(table=self.path, why=f"it has no {', '.join(needed)}")
+        if missing:
+            added = ", ".join(f"`{column.name}` {column.sql_type}" for column in missing)
+            self._spark.sql(f"ALTER TABLE {self._quoted} ADD COLUMNS ({added})")
+        properties = self._properties()
+        if f"delta.constraints.{CONSTRAINT}" not in properties:  # also after a kill between the two commits
+            self._spark.sql(
+                f"ALTER TABLE {self._quoted} ADD CONSTRAINT {CONSTRAINT} CHECK ({STRUCTURE[self.name]})"
+            )
+        if properties.get("delta.appendOnly") != "true":
+            raise TableUnfit(
+                table=self.path, why="delta.appendOnly is not true: somebody may change its rows"
+            )
+
+    @property
+    def _quoted(self) -> str:
+        return f"delta.`{self.path.replace('`', '``')}`"
+
+    def _properties(self) -> dict[str, str]:
+        [detail] = DeltaTable.forPath(self._spark, self.path).detail().select("properties").collect()
+        return dict(detail["properties"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceTables:
+    events: EvidenceTable
+    quarantine: EvidenceTable
+
+
+def open_tables(spark: SparkSession, root: str) -> EvidenceTables:
+    """Both tables under `root`. Raises TableUnfit."""
+    return EvidenceTables(
+        events=EvidenceTable(spark, root, EVENTS),
+        quarantine=EvidenceTable(spark, root, QUARANTINE),
+    )
+
+
+def _type(column: Column) -> str:
+    return _parse_datatype_string(column.sql_type).simpleString()
+
+
+def quarantine_rows(spark: SparkSession, root: str, *, limit: int) -> list[dict[str, Any]]:
+    """The quarantine's newest rows, by day and position. TableUnfit where there is none."""
+    path = f"{root.rstrip('/')}/{QUARANTINE}"
+    if not DeltaTable.isDeltaTable(spark, path):
+        raise TableUnfit(table=path, why="there is none; `seawall audit ingest` makes it")
+    newest = [F.desc(name) for name in ("ingest_day", "kafka_partition", "kafka_offset")]
+    rows = spark.read.format("delta").load(path).orderBy(*newest).limit(limit).collect()
+    return [row.asDict() for row in rows]
+
+
+def schema_of(columns: tuple[Column, ...]) -> StructType:
+    return StructType(
+        [StructField(c.name, _parse_datatype_string(c.sql_type), not c.is_needed) for c in columns]
+    )
+
+
+def following(standing: Standing, mark: Mark) -> Standing:
+    """The standing once `mark` is in the table."""
+    return replace(standing, number=mark.number, mark=mark, next_offsets=dict(mark.next_offsets))

@@ -1,0 +1,105 @@
+"""`seawall audit ingest`: the topic of events into the tables of evidence."""
+
+from __future__ import annotations
+
+import json
+import signal
+from datetime import datetime, timezone
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seawall.cli.audit.options import TablesAt, tables_at
+from seawall.cli.exit_codes import CLEAN, FINDINGS
+from seawall.cli.options import Bootstrap, EndpointUrl, Json, Region, load_settings
+
+if TYPE_CHECKING:
+    from audit_engine.ingest.spark import Ingested
+
+
+def ingest(
+    context: typer.Context,
+    once: Annotated[
+        bool, typer.Option("--once/--continuous", help="All that is there now, or on until SIGTERM.")
+    ] = True,
+    tables: TablesAt = None,
+    is_only_driver: Annotated[
+        bool,
+        typer.Option(
+            "--single-driver-i-accept",
+            help="Tables on S3 although nothing there keeps a second writer's commit from covering ours.",
+        ),
+    ] = False,
+    bootstrap: Bootstrap = None,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Append the events in Kafka to Delta tables, each exactly once.
+
+    Where to go on is read from the tables themselves; there is no other state, and a run that is killed at
+    any point is taken up by the next. One ingest of the same tables at a time.
+
+    Exits with 0 if all is in audit_events, 1 if something had to go to audit_quarantine or the topic's
+    retention took events that were never ingested.
+    """
+    loaded = load_settings(
+        context,
+        bootstrap=bootstrap,
+        endpoint_url=endpoint_url,
+        region=region,
+        more={"audit.tables": ("--tables", tables)},
+    )
+    settings = loaded.settings
+    from audit_engine.ingest.client import java_properties
+    from audit_engine.tables.place import writable_root
+    from seawall.connections import kafka_config
+
+    root = writable_root(tables_at(settings), is_only_driver=is_only_driver)
+    config = kafka_config(settings, client_id="seawall-ingest")
+    client = java_properties(config)
+    stop = Event()
+    if not once:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+    from audit_engine.ingest.kafka import KafkaReach
+    from audit_engine.ingest.spark import Ingest, IngestSource
+    from audit_engine.tables.spark import open_tables
+    from seawall.audit.spark import session
+
+    source = IngestSource(topic=settings.audit.topic, client=client, reach=KafkaReach(config))
+    with session(settings, root) as (spark, folder):
+        run = Ingest(
+            spark,
+            open_tables(spark, root),
+            source,
+            day=lambda: datetime.now(timezone.utc).date().isoformat(),
+            batch_records_max=settings.audit.batch_records_max,
+            scratch=folder,
+        )
+        done = run.once() if once else run.continuously(stop, every_s=settings.audit.commit_every_s)
+    _say(done, as_json=as_json)
+    raise typer.Exit(FINDINGS if done.lost or done.quarantined else CLEAN)
+
+
+def _say(done: Ingested, *, as_json: bool) -> None:
+    if as_json:
+        shown = {
+            "batches": done.batches,
+            "offsets": done.offsets,
+            "quarantined": done.quarantined,
+            "lost": [each._asdict() for each in done.lost],
+            "expired_before_first_ingest": [each._asdict() for each in done.never_there],
+        }
+        typer.echo(json.dumps(shown, indent=2))
+        return
+    typer.echo(f"{done.offsets} offsets in {done.batches} commits, {done.quarantined} records in quarantine")
+    for each in done.never_there:
+        typer.echo(
+            f"partition {each.partition}: [{each.start}, {each.end}) had expired before the first ingest"
+        )
+    for each in done.lost:
+        typer.echo(
+            f"LOST partition {each.partition}: [{each.start}, {each.end}) expired before it was ingested"
+        )

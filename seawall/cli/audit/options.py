@@ -1,0 +1,26 @@
+"""The options that the verbs of the audit share."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from seawall.connections import NotSet
+from seawall.settings import Settings
+
+TablesAt: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="PLACE", help="A folder or s3a://bucket/prefix, for audit.tables."),
+]
+
+
+def tables_at(settings: Settings) -> str:
+    if settings.audit.tables is None:
+        raise NotSet(
+            setting="audit.tables",
+            what="place for the evidence",
+            variable="SEAWALL_AUDIT__TABLES",
+            flag="--tables PLACE",
+        )
+    return settings.audit.tables

@@ -1,0 +1,169 @@
+"""Every record of the topic is in the tables once by its position, whatever ends a run and wherever."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from audit_engine.tables.errors import CommitSkipped
+from audit_engine.tables.marks import Mark
+from audit_engine.tables.spark import APP_ID, EvidenceTables
+from seawall.local.broker import LocalCluster
+from tests.audit_engine.events import LOG, OTHER_LOG, stalled
+from tests.audit_engine.ingest.topics import DAY, EventTopic, Stopped, stopping_at, value_of
+
+STEPS = ("audit_quarantine written", "quarantined", "audit_events written", "settled")
+EACH = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the tables hold after a run was stopped at each step, and one went to its end."""
+
+    topic: EventTopic
+    tables: EvidenceTables
+    events: list[Row]
+    quarantine: list[Row]
+    stopped_at: list[str]
+    ends: dict[int, int]
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession, broker: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """Each run has a checkpoint of its own, so that batch numbers begin at 0 again under one txnAppId."""
+    topic = EventTopic(broker=broker, name="ingest-steps", folder=tmp_path_factory.mktemp("steps")).make(2)
+    tables = topic.tables(spark)
+    again = value_of(1)
+    topic.produce(again, again, again.replace(b'"stalled_ms":1', b'"stalled_ms":2'))
+    stopped_at = []
+    for run, step in enumerate(STEPS):
+        first = run * EACH
+        topic.publish(stalled(n, (LOG, OTHER_LOG)[n % 2]) for n in range(first, first + EACH))
+        topic.produce(f"garbage {run}".encode())
+        try:
+            topic.ingest(spark, tables, at=stopping_at(step))
+        except Stopped as stopped:
+            stopped_at.append(str(stopped))
+    topic.produce(value_of(2).replace(b"upload_stalled", b"not_known_yet"), None)
+    topic.ingest(spark, tables)
+    return Told(
+        topic=topic,
+        tables=tables,
+        events=tables.events.rows().collect(),
+        quarantine=tables.quarantine.rows().collect(),
+        stopped_at=stopped_at,
+        ends=dict(topic.source().reach.reach(topic.name).ends),
+    )
+
+
+def test_each_position_is_in_one_of_the_tables_once(told: Told) -> None:
+    """Killed after each write, and before what was written was known: nothing lost, nothing twice."""
+    positions = Counter(
+        (row["kafka_partition"], row["kafka_offset"]) for row in [*told.events, *told.quarantine]
+    )
+
+    assert told.stopped_at == list(STEPS)
+    assert sum(told.ends.values()) > len(STEPS) * EACH
+    assert positions == Counter((p, offset) for p, end in told.ends.items() for offset in range(end))
+
+
+def test_sequences_have_no_hole(told: Told) -> None:
+    """Each run of the emitter, and each log in it, counts from 0 to its last."""
+    spooled = [row for row in told.events if row["emitter_broker_id"] == 1]
+    runs = {row["emitter_incarnation"] for row in spooled}
+
+    assert len(runs) == len(STEPS)
+    for run in runs:
+        of_run = [row for row in spooled if row["emitter_incarnation"] == run]
+        assert sorted(row["emitter_seq"] for row in of_run) == list(range(EACH))
+        for log in (LOG, OTHER_LOG):
+            of_log = [row["log_seq"] for row in of_run if row["log_id"] == f"{log.topic_id}:{log.partition}"]
+            assert sorted(of_log) == list(range(EACH // 2))
+
+
+def test_commits_name_ranges_without_a_hole_and_the_next_offsets(told: Told) -> None:
+    """What the table says of itself leads to where its rows end, and so do the rows alone."""
+    marks = sorted(told.tables.events._marks(None), key=lambda mark: mark.number)
+
+    held: dict[int, int] = {}
+    for number, mark in enumerate(marks):
+        assert mark.number == number
+        for partition, (start, end) in mark.ranges.items():
+            assert start == held.get(partition, 0)
+            held[partition] = end
+    assert held == dict(marks[-1].next_offsets) == told.ends
+    assert told.tables.events.standing().next_offsets == told.ends
+    by_rows = told.tables.events.offsets_by_rows()
+    assert by_rows[1] == told.ends[1]
+
+
+def test_a_second_delivery_is_kept_and_can_be_told_apart(told: Told) -> None:
+    """One number three times, twice the same and once not: three rows by position, two payloads."""
+    twice = [row for row in told.events if (row["emitter_broker_id"], row["emitter_seq"]) == (2, 1)]
+
+    assert len({row["kafka_offset"] for row in twice}) == 3
+    assert sorted(Counter(row["payload_hash"] for row in twice).values()) == [1, 2]
+    assert sorted(row["stalled_ms"] for row in twice) == [1, 1, 2]
+
+
+def test_what_is_no_event_is_kept_in_quarantine(told: Told) -> None:
+    """With its bytes, its position and why."""
+    found = {row["value"] and bytes(row["value"]): row for row in told.quarantine}
+
+    assert set(found) == {None, *(f"garbage {run}".encode() for run in range(len(STEPS)))}
+    assert found[b"garbage 0"]["reason"] == "not_json"
+    assert found[None]["reason"] == "no_value"
+    assert bytes(found[b"garbage 0"]["key"]) == b"key"
+    assert all(row["kafka_end_offset"] == row["kafka_offset"] + 1 for row in told.quarantine)
+
+
+def test_an_unknown_kind_is_an_event_with_its_body_as_it_came(told: Told) -> None:
+    """So that its emitter's sequence stays whole."""
+    [row] = [row for row in told.events if row["kind"] == "not_known_yet"]
+
+    assert (row["emitter_seq"], row["is_read"], row["frontier"]) == (2, False, None)
+    assert json.loads(row["raw"])["frontier"] == 2
+
+
+def test_a_number_that_delta_knows_is_an_error_and_not_a_silent_loss(told: Told, spark: SparkSession) -> None:
+    """The trap itself: Delta drops new rows under a reused or a lower txnVersion and says nothing."""
+    table = told.tables.events
+    before = table.rows().count()
+    rows = table.rows().limit(1).cache()
+    standing = table.standing()
+
+    def mark(number: int) -> Mark:
+        return Mark(
+            token=f"another {number}",
+            number=number,
+            topic=told.topic.name,
+            topic_id="x",
+            ranges={0: (0, 1)},
+            next_offsets={0: 1},
+        )
+
+    for number in (standing.number, 0):
+        options = {"txnAppId": APP_ID, "txnVersion": str(number)}
+        rows.write.format("delta").mode("append").options(**options).save(table.path)
+        with pytest.raises(CommitSkipped):
+            table.append(rows, mark(number))
+
+    assert table.rows().count() == before
+    assert table.standing() == standing
+
+
+def test_a_row_cannot_be_changed_and_a_day_can_be_read_alone(told: Told, spark: SparkSession) -> None:
+    """appendOnly, the change feed, partitions by the commit's day, and a structure that Delta keeps."""
+    [detail] = spark.sql(f"DESCRIBE DETAIL delta.`{told.tables.events.path}`").collect()
+
+    assert detail["partitionColumns"] == ["ingest_day"]
+    assert detail["properties"]["delta.appendOnly"] == "true"
+    assert detail["properties"]["delta.enableChangeDataFeed"] == "true"
+    assert "emitter_seq >= 0" in detail["properties"]["delta.constraints.structure"]
+    assert {row["ingest_day"].isoformat() for row in told.events} == {DAY}
+    with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+        spark.sql(f"DELETE FROM delta.`{told.tables.events.path}` WHERE kafka_offset = 0")

@@ -1,0 +1,120 @@
+"""Where ingest goes on, what its commits say, and what it refuses: without Spark and without Kafka."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit_engine.ingest.client import java_properties
+from audit_engine.ingest.position import Lost, TopicReach, onward, untold
+from audit_engine.tables import columns
+from audit_engine.tables.errors import PropertyUntranslated, UnguardedStore
+from audit_engine.tables.marks import Mark, furthest, ranges, read, written
+from audit_engine.tables.place import writable_root
+
+OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 100))
+
+
+def _reach(starts: dict[int, int], ends: dict[int, int]) -> TopicReach:
+    return TopicReach(topic_id="t", starts=starts, ends=ends)
+
+
+def test_it_goes_on_where_the_table_stands() -> None:
+    """Also in a partition that the table has nothing of."""
+    found = onward(_reach({0: 0, 1: 10, 2: 0}, {0: 50, 1: 60, 2: 9}), {0: 40, 1: 20})
+
+    assert found.starts == {0: 40, 1: 20, 2: 0}
+    assert found.lost == ()
+    assert found.behind == ()
+
+
+@given(starts=OFFSETS, held=OFFSETS)
+def test_what_lies_between_is_named_as_lost(starts: dict[int, int], held: dict[int, int]) -> None:
+    """Below where it goes on, each offset is the table's or in a lost stretch, never in both."""
+    found = onward(_reach(starts, {}), held)
+
+    for partition, start in found.starts.items():
+        lost = [each.end - each.start for each in found.lost if each.partition == partition]
+        assert held.get(partition, 0) + sum(lost) == start
+        assert all(length > 0 for length in lost)
+
+
+def test_a_topic_that_ends_before_the_table_is_told() -> None:
+    """Going on would wait there for ever, and then pass over new records."""
+    assert onward(_reach({0: 0, 1: 0}, {0: 30, 1: 9}), {0: 40, 1: 9}).behind == (0,)
+
+
+def test_a_stretch_is_told_once_and_what_is_new_of_it_again() -> None:
+    """Retention may go on between a run that was killed and the next one."""
+    assert untold(Lost(0, 20, 30), ()) == Lost(0, 20, 30)
+    assert untold(Lost(0, 20, 30), (Lost(0, 20, 30), Lost(1, 0, 99))) is None
+    assert untold(Lost(0, 20, 35), (Lost(0, 20, 30),)) == Lost(0, 30, 35)
+
+
+@given(next_offsets=OFFSETS, start=OFFSETS, end=OFFSETS)
+def test_a_mark_is_read_as_it_was_written(
+    next_offsets: dict[int, int], start: dict[int, int], end: dict[int, int]
+) -> None:
+    """Whatever its ranges; and moving over them leads to where they end."""
+    mark = Mark(
+        token="a", number=3, topic="t", topic_id="i", ranges=ranges(start, end), next_offsets=next_offsets
+    )
+
+    assert read(written(mark)) == mark
+    moved = furthest(start, {partition: ends for partition, (_, ends) in mark.ranges.items()})
+    assert moved == furthest(start, {p: offset for p, offset in end.items() if offset or p in start})
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"seawall_ingest": 2}', "a note of somebody's"])
+def test_metadata_of_others_is_no_mark(text: str | None) -> None:
+    """OPTIMIZE and people write userMetadata, too."""
+    assert read(text) is None
+
+
+def test_a_password_is_handed_on_as_the_java_client_takes_it() -> None:
+    """Quotes in it do not end it."""
+    found = java_properties(
+        {
+            "bootstrap.servers": "b:1",
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanisms": "SCRAM-SHA-512",
+            "sasl.username": "u",
+            "sasl.password": 'a"b\\c',
+            "ssl.ca.location": "/ca.pem",
+            "queue.buffering.max.ms": "5",
+        }
+    )
+
+    assert found["sasl.jaas.config"].endswith(r'required username="u" password="a\"b\\c";')
+    assert found["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert (found["ssl.truststore.location"], found["ssl.truststore.type"]) == ("/ca.pem", "PEM")
+    assert "queue.buffering.max.ms" not in found
+
+
+@pytest.mark.parametrize(
+    "config", [{"ssl.engine.location": "x"}, {"sasl.mechanism": "OAUTHBEARER"}, {"sasl.kerberos.keytab": "k"}]
+)
+def test_security_that_cannot_be_handed_on_is_refused(config: dict[str, str]) -> None:
+    """To leave it out could mean to connect without it."""
+    with pytest.raises(PropertyUntranslated):
+        java_properties(config)
+
+
+def test_each_column_has_one_name_and_the_envelope_comes_first() -> None:
+    """Delta keeps least and most of the first 32 columns, and a run asks for those of the envelope."""
+    names = [column.name for column in columns.EVENT_COLUMNS]
+
+    assert len(names) == len(set(names))
+    assert len(columns.PLACE) + len(columns.ENVELOPE) <= 32
+    own = {field.column for fields in columns.OWN_FIELDS.values() for field in fields}
+    assert own == {column.name for column in columns.OWN}
+
+
+def test_tables_on_s3_ask_for_a_word_that_nobody_else_writes() -> None:
+    """Two drivers lose commits there without a sign."""
+    with pytest.raises(UnguardedStore):
+        writable_root("s3a://bucket/tables", is_only_driver=False)
+
+    assert writable_root("s3a://bucket/tables/", is_only_driver=True) == "s3a://bucket/tables"
+    assert writable_root("/a/b", is_only_driver=False) == "/a/b"

@@ -1,0 +1,108 @@
+"""A topic with events in it, and an ingest of it that can be stopped between any two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from audit_engine.ingest.kafka import KafkaReach
+from audit_engine.ingest.spark import Ingest, Ingested, IngestSource
+from audit_engine.spool import EmitterName, Spool
+from audit_engine.tables.spark import EvidenceTables, open_tables
+from audit_engine.topic.kafka import Publisher, ensure_audit_topic
+from audit_engine.wire import Emitter, Envelope, encode
+from rules.events import LogEvent
+from seawall.local import kafka
+from seawall.local.broker import LocalCluster
+from seawall.local.waiting import becomes_true
+from tests.audit_engine.events import CLUSTER_ID, stalled
+
+DEADLINE_S = 120.0
+DAY = "2026-01-31"
+
+
+class Stopped(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def value_of(number: int) -> bytes:
+    """An event of an emitter that is not the spool's."""
+    envelope = Envelope(
+        event=stalled(number),
+        emitter=Emitter(2, "agent", 7),
+        emitter_seq=number,
+        log_seq=number,
+        observed_at_ms=5,
+    )
+    return encode(envelope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventTopic:
+    """A topic of its own on the shared broker."""
+
+    broker: LocalCluster
+    name: str
+    folder: Path
+    sent: list[bytes] = field(default_factory=list)
+
+    def make(self, partitions: int) -> EventTopic:
+        ensure_audit_topic(self.config(), name=self.name, partitions=partitions)
+        return self
+
+    def config(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.broker.bootstrap}
+
+    def publish(self, events: Iterable[LogEvent]) -> None:
+        """Through a spool, as an agent does."""
+        name = EmitterName(CLUSTER_ID, 1, "agent")
+        with Spool(self.folder / f"{self.name}.db", name) as spool:
+            spool.emit_many(list(events))
+            with Publisher(spool, self.config(), topic=self.name):
+                assert becomes_true(lambda: spool.counters().pending == 0, deadline_s=DEADLINE_S)
+
+    def produce(self, *values: bytes | None) -> None:
+        """As they are, to partition 0."""
+        producer = Producer(self.config(), logger=kafka.SILENT)
+        for value in values:
+            producer.produce(self.name, value=value, key=b"key", partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def source(self) -> IngestSource:
+        return IngestSource(
+            topic=self.name,
+            client={"bootstrap.servers": self.broker.bootstrap},
+            reach=KafkaReach(self.config()),
+        )
+
+    def tables(self, spark: SparkSession) -> EvidenceTables:
+        return open_tables(spark, self.root)
+
+    @property
+    def root(self) -> str:
+        return str(self.folder / "tables")
+
+    def ingest(
+        self,
+        spark: SparkSession,
+        tables: EvidenceTables,
+        *,
+        at: Callable[[str], None] = lambda _: None,
+        batch_records_max: int = 1_000,
+    ) -> Ingested:
+        run = Ingest(
+            spark, tables, self.source(), day=lambda: DAY, at=at, batch_records_max=batch_records_max
+        )
+        return run.once()
+
+
+def stopping_at(step: str) -> Callable[[str], None]:
+    def at(reached: str) -> None:
+        if reached == step:
+            raise Stopped(step)
+
+    return at
