@@ -33,7 +33,7 @@ from tiering.log.crc import crc32c
 FILE_NAME = "disk-observer.sqlite"
 LAYOUT = 1
 LOOK_KEPT_EVERY_MS = 60_000  # a quiet look costs no write; after a restart its intervals are that much wider
-_NOBODY = Emitter(-1, "disk", 0)  # the spool says who; only the event itself is kept here
+_NOBODY = Emitter(0, "disk", 0)  # the spool says who; only the event itself is kept here
 
 _CREATE = (
     "CREATE TABLE look (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL, crc INTEGER NOT NULL)",
