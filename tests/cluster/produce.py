@@ -27,6 +27,8 @@ SMALL_SEGMENT_BYTES = 16 * 1024
 FLUSH_S = 30.0
 TRANSACTION_S = 30.0
 
+METADATA_PARTITIONS = 4  # of __seawall_segments: whoever comes first makes it, and the others expect the same
+
 # Background work every half second instead of every 30 s to 5 min, so that tests wait for effects and not
 # for timers. A killed broker may register again only when its old session has run out: 9 s by default.
 QUICK_HOUSEKEEPING = {

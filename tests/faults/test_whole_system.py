@@ -76,7 +76,7 @@ region = "us-east-1"
 [agent]
 topics = ["{topic}"]
 rescan_s = 1
-metadata_partitions = 4
+metadata_partitions = {produce.METADATA_PARTITIONS}
 """
 
 

@@ -17,6 +17,7 @@ from rules.identity import LogId, ObjectRef
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from tests.cluster.cases_logs import partition_folder
+from tests.cluster.produce import METADATA_PARTITIONS
 from tests.tiering.uploader.world import FakeSink
 from tiering.log.checkpoints import read_leader_epoch_checkpoint
 from tiering.log.directory import read_partition_directory
@@ -88,7 +89,7 @@ def tier_partition(cluster: LocalCluster, bucket: LocalBucket, topic: str, parti
     records = []
     store = store_of(bucket)
     with Uploader(store) as uploader:
-        appender = KafkaAppender(config, ensure_topic(config, partitions=3))
+        appender = KafkaAppender(config, ensure_topic(config, partitions=METADATA_PARTITIONS))
         writer = Writer(broker_id=BROKER_ID, leader_epoch=epoch, event_id=_new_id(), now_ms=_now_ms())
         claim = first_claim(log, topic, writer, live=live, first_tiered_offset=closed[0].base_offset)
         appender.append(log, log_key(log), encode_log(claim))
