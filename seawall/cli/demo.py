@@ -25,9 +25,9 @@ NAME_WIDTH = 9
 def demo(as_json: Json = False) -> None:
     """Show the whole of it work, on servers of its own.
 
-    Starts a real Kafka broker and an S3 server on 127.0.0.1, produces until segments close, verifies them, has
-    the agent copy them to S3, deletes them from the broker, and reads every record back from the bucket alone.
-    Touches no cluster and no account of yours, and removes what it made.
+    Starts a real Kafka broker and an S3 server on 127.0.0.1, produces until segments close, verifies them,
+    has the agent copy them to S3, deletes them from the broker, and reads every record back from the bucket
+    alone. Touches no cluster and no account of yours, and removes what it made.
 
     Exits with 0 if every proof held and 1 if one did not; then the servers' files are kept and named.
     """
