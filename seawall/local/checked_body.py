@@ -16,8 +16,9 @@ import hashlib
 import zlib
 from collections.abc import Callable, Mapping
 
-import crc32c
 from awscrt import checksums
+
+from tiering.log.crc import crc32c
 
 CHECKSUM_PREFIX = "x-amz-checksum-"
 CONTENT_MD5 = "content-md5"
@@ -32,7 +33,7 @@ DIGESTS: Mapping[str, Callable[[bytes], bytes]] = {
     f"{CHECKSUM_PREFIX}sha1": lambda body: hashlib.sha1(body, usedforsecurity=False).digest(),
     f"{CHECKSUM_PREFIX}sha256": lambda body: hashlib.sha256(body).digest(),
     f"{CHECKSUM_PREFIX}crc32": lambda body: _big_endian(zlib.crc32(body), 4),
-    f"{CHECKSUM_PREFIX}crc32c": lambda body: _big_endian(crc32c.crc32c(body), 4),
+    f"{CHECKSUM_PREFIX}crc32c": lambda body: _big_endian(crc32c(body), 4),
     f"{CHECKSUM_PREFIX}crc64nvme": lambda body: _big_endian(checksums.crc64nvme(body), 8),
 }
 
