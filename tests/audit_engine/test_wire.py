@@ -20,6 +20,8 @@ from rules.events import KINDS, CopyFinished, Event, GapCause, GapRecorded, LogE
 from rules.identity import ObjectRef
 from tests.audit_engine.events import EVENTS, LOG, envelopes, heartbeat, stalled
 
+pytestmark = pytest.mark.slow
+
 KIND_NAMES = sorted(EVENTS)
 PLAIN = Envelope(
     event=stalled(4),
