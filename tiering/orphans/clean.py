@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from rules.events import DeleteCause, DeleteFinished, DeleteStarted, EventSink
 from rules.identity import LogId
@@ -28,6 +28,7 @@ from tiering.errors import StatedError
 from tiering.orphans.judge import Judged, Known, Reason, judge
 from tiering.orphans.listing import Attempt
 from tiering.retention.expire import REMOVAL_ORDER, is_own_key
+from tiering.segments.event_fields import about
 from tiering.segments.records import SegmentId, SegmentRecord, SegmentState
 from tiering.segments.rows import Standing
 
@@ -117,7 +118,9 @@ def _remove_recorded(
     cause = DeleteCause.ORPHAN if reason is Reason.FENCED else DeleteCause.FAILED_COPY
     deleting = _next_state(record, SegmentState.DELETE_STARTED, known, ports)
     offset = ports.tier.publish(deleting)
-    ports.sink.emit(DeleteStarted(**_about(deleting), cause=cause, metadata_offset=offset))
+    ports.sink.emit(
+        DeleteStarted(**about(deleting), generation=deleting.generation, cause=cause, metadata_offset=offset)
+    )
     if (kept := _meanwhile(ports.table.look(record.log), deleting)) is not None:
         return kept
     _abort(attempt, ports)
@@ -125,7 +128,9 @@ def _remove_recorded(
         ports.objects.mark_deleted(f"{record.key_stem}.{kind.value}")
     deleted = _next_state(deleting, SegmentState.DELETE_FINISHED, known, ports)
     offset = ports.tier.publish(deleted)
-    ports.sink.emit(DeleteFinished(**_about(deleted), cause=cause, metadata_offset=offset))
+    ports.sink.emit(
+        DeleteFinished(**about(deleted), generation=deleted.generation, cause=cause, metadata_offset=offset)
+    )
     return None
 
 
@@ -168,17 +173,3 @@ def _next_state(record: SegmentRecord, state: SegmentState, known: Known, ports:
         event_id=ports.new_id(),
         occurred_at_ms=ports.now_ms(),
     )
-
-
-def _about(record: SegmentRecord) -> dict[str, Any]:
-    return {
-        "event_id": record.event_id,
-        "occurred_at_ms": record.occurred_at_ms,
-        "log": record.log,
-        "topic": record.topic,
-        "leader_epoch": record.leader_epoch,
-        "segment_id": record.segment_id,
-        "base_offset": record.base_offset,
-        "end_offset": record.end_offset,
-        "generation": record.generation,
-    }

@@ -31,6 +31,7 @@ from tiering.retention.facts import TierCopy, TierFacts
 from tiering.retention.forgetting import to_forget
 from tiering.retention.reasons import Keep, Reason
 from tiering.retention.remote import Act, ForgetLog, RecordTopicGone, Remove, Situation, next_act
+from tiering.segments.event_fields import about
 from tiering.segments.records import LogRecord, SegmentId, SegmentRecord, SegmentState
 from tiering.store.keys import KeyLayout, ObjectKind, SegmentKey
 
@@ -187,7 +188,14 @@ def _remove(log: LogId, copy: TierCopy, cause: DeleteCause, ports: Ports) -> Kee
         ports.removing(copy)
         deleting = _next_state(record, SegmentState.DELETE_STARTED, now.facts, ports)
         offset = ports.tier.publish(deleting)
-    ports.sink.emit(DeleteStarted(**_about(deleting), cause=_cause(deleting, cause), metadata_offset=offset))
+    ports.sink.emit(
+        DeleteStarted(
+            **about(deleting),
+            generation=deleting.generation,
+            cause=_cause(deleting, cause),
+            metadata_offset=offset,
+        )
+    )
     if kept := _still_first(ports.table.look(log), copy, cause):
         return kept
     for kind in REMOVAL_ORDER:
@@ -195,7 +203,14 @@ def _remove(log: LogId, copy: TierCopy, cause: DeleteCause, ports: Ports) -> Kee
         ports.objects.mark_deleted(f"{record.key_stem}.{kind.value}")
     deleted = _next_state(deleting, SegmentState.DELETE_FINISHED, now.facts, ports)
     offset = ports.tier.publish(deleted)
-    ports.sink.emit(DeleteFinished(**_about(deleted), cause=_cause(deleted, cause), metadata_offset=offset))
+    ports.sink.emit(
+        DeleteFinished(
+            **about(deleted),
+            generation=deleted.generation,
+            cause=_cause(deleted, cause),
+            metadata_offset=offset,
+        )
+    )
     return None
 
 
@@ -234,18 +249,3 @@ def is_own_key(record: SegmentRecord, log: LogId) -> bool:
     own = SegmentKey(log=log, base_offset=record.base_offset, segment_id=record.segment_id)
     stem = KeyLayout("").stem(own)
     return record.log == log and (record.key_stem == stem or record.key_stem.endswith(f"/{stem}"))
-
-
-def _about(record: SegmentRecord) -> dict[str, Any]:
-    """What the events of a removal say; a record's event keeps the record's id and time."""
-    return {
-        "event_id": record.event_id,
-        "occurred_at_ms": record.occurred_at_ms,
-        "log": record.log,
-        "topic": record.topic,
-        "leader_epoch": record.leader_epoch,
-        "segment_id": record.segment_id,
-        "base_offset": record.base_offset,
-        "end_offset": record.end_offset,
-        "generation": record.generation,
-    }

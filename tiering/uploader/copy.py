@@ -40,6 +40,7 @@ from tiering.errors import StatedError
 from tiering.log.checkpoints import EpochStart
 from tiering.log.segment import Compaction, SegmentScan, scan
 from tiering.segments.codec import encode_segment
+from tiering.segments.event_fields import about
 from tiering.segments.lineage import Epochs, covered_until
 from tiering.segments.records import SegmentId, SegmentObjects, SegmentRecord, SegmentState
 from tiering.store.keys import KeyLayout, ObjectKind, SegmentKey
@@ -110,7 +111,7 @@ def copy_segment(
     _check_lead(attempts, segment, ports.lead)
     record = _started(attempts, segment, found, ports)
     offset = ports.tier.publish(record)
-    ports.sink.emit(CopyStarted(**_about(record), **_content(record), metadata_offset=offset))
+    ports.sink.emit(CopyStarted(**about(record), **_content(record), metadata_offset=offset))
     try:
         finished = _store(attempts, segment, found, record, ports)
         offset = ports.tier.publish(finished)
@@ -119,7 +120,7 @@ def copy_segment(
         raise
     objects = tuple(ref for _, ref in finished.objects.present())
     ports.sink.emit(
-        CopyFinished(**_about(finished), **_content(finished), objects=objects, metadata_offset=offset)
+        CopyFinished(**about(finished), **_content(finished), objects=objects, metadata_offset=offset)
     )
     return finished
 
@@ -141,7 +142,7 @@ def remove_segment(record: SegmentRecord, cause: DeleteCause, ports: Ports, atte
         offset = ports.tier.publish(deleting)
         ports.sink.emit(
             DeleteStarted(
-                **_about(deleting), generation=deleting.generation, cause=cause, metadata_offset=offset
+                **about(deleting), generation=deleting.generation, cause=cause, metadata_offset=offset
             )
         )
     for kind in (ObjectKind.JSON, ObjectKind.AUX, ObjectKind.LOG):
@@ -154,7 +155,7 @@ def remove_segment(record: SegmentRecord, cause: DeleteCause, ports: Ports, atte
     )
     offset = ports.tier.publish(deleted)
     ports.sink.emit(
-        DeleteFinished(**_about(deleted), generation=deleted.generation, cause=cause, metadata_offset=offset)
+        DeleteFinished(**about(deleted), generation=deleted.generation, cause=cause, metadata_offset=offset)
     )
 
 
@@ -275,30 +276,16 @@ def _store(
 
 def _give_up(record: SegmentRecord, error: Exception, ports: Ports, attempt: int) -> None:
     """Say what happened. Cleaning up is the next decision's: what is wrong now may well be the store."""
-    about = _about(record) | {"event_id": ports.new_id(), "occurred_at_ms": ports.now_ms()}
+    fields = about(record) | {"event_id": ports.new_id(), "occurred_at_ms": ports.now_ms()}
     ports.sink.emit(
         CopyFailed(
-            **about,
+            **fields,
             error=type(error).__name__,
             detail=str(error) if isinstance(error, StatedError) else repr(error),
             attempt=attempt,
             leftovers=tuple(f"{record.key_stem}.{kind.value}" for kind in ObjectKind),
         )
     )
-
-
-def _about(record: SegmentRecord) -> dict[str, Any]:
-    """What every event about an attempt says; a record's event keeps the record's id and time."""
-    return {
-        "event_id": record.event_id,
-        "occurred_at_ms": record.occurred_at_ms,
-        "log": record.log,
-        "topic": record.topic,
-        "leader_epoch": record.leader_epoch,
-        "segment_id": record.segment_id,
-        "base_offset": record.base_offset,
-        "end_offset": record.end_offset,
-    }
 
 
 def _content(record: SegmentRecord) -> dict[str, Any]:
