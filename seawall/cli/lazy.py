@@ -32,3 +32,20 @@ class LazyGroup(TyperGroup):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(cmd_name)(found)
         return get_command(alone)
+
+
+def verb_group(modules: Mapping[str, str], *, help: str, short_help: str) -> typer.Typer:  # noqa: A002 typer's own name
+    """A verb that has verbs of its own; `modules` gives each one's module, in the order of the help."""
+
+    class Group(LazyGroup):
+        verbs = modules
+
+    made = typer.Typer(
+        cls=Group, help=help, short_help=short_help, no_args_is_help=True, rich_markup_mode=None
+    )
+    made.callback()(_nothing)
+    return made
+
+
+def _nothing() -> None:
+    """A group does nothing before its verb."""

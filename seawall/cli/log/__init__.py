@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from seawall.cli.lazy import verb_group
 
-import typer
-
-from seawall.cli.lazy import LazyGroup
-
-
-class _Log(LazyGroup):
-    verbs: ClassVar[Mapping[str, str]] = {
+log = verb_group(
+    {
         "verify": "seawall.cli.log.verify",
         "dump": "seawall.cli.log.dump",
-    }
-
-
-log = typer.Typer(
-    cls=_Log,
+    },
     help="Print or verify Kafka's files on disk: segments, indexes, snapshots, checkpoints. Read-only.",
     short_help="Print or verify Kafka's files on disk.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
-
-
-@log.callback()
-def _log() -> None:
-    pass

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from seawall.cli.lazy import verb_group
 
-import typer
-
-from seawall.cli.lazy import LazyGroup
-
-
-class _Policy(LazyGroup):
-    verbs: ClassVar[Mapping[str, str]] = {
+policy = verb_group(
+    {
         "check": "seawall.cli.policy.check",
         "show": "seawall.cli.policy.show",
         "apply": "seawall.cli.policy.apply",
-    }
-
-
-policy = typer.Typer(
-    cls=_Policy,
+    },
     help="Declare how long data is kept, and what may destroy it: docs/POLICY.md.",
     short_help="Declare how long data is kept, and what may destroy it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
-
-
-@policy.callback()
-def _policy() -> None:
-    pass
