@@ -27,7 +27,8 @@ from audit_engine.topic import TOPIC
 from audit_engine.wire import Envelope, decode
 from rules.events import TierState
 from tiering.cluster.interface import Unknown
-from tiering.cluster.kafka import QUIET, KafkaCluster
+from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.quiet import QUIET
 
 WINDOW_MS = 3_600_000
 POLL_S = 0.25

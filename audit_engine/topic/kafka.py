@@ -29,7 +29,9 @@ from audit_engine.spool import Spool
 from audit_engine.topic import PARTITIONS, TOPIC, AuditTopic
 from audit_engine.topic.fitness import MESSAGE_BYTES_MAX, REPLICAS, faults, settings
 from tiering.cluster.interface import Cause, DescribedTopic, Unknown
-from tiering.cluster.kafka import QUIET, KafkaCluster, make_topic
+from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.new_topic.kafka import make_topic
+from tiering.cluster.quiet import QUIET
 
 DEADLINE_S = 30.0
 SETTLE_S = 0.1

@@ -20,7 +20,8 @@ from audit_engine.digests.kafka import first_offset
 from audit_engine.errors import AuditTopicSilent
 from audit_engine.topic import TOPIC
 from tiering.cluster.interface import Unknown
-from tiering.cluster.kafka import QUIET, KafkaCluster
+from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.quiet import QUIET
 
 POLL_S = 0.2
 SILENCE_MAX_S = 30.0

@@ -12,7 +12,8 @@ from seawall.connections import kafka_config
 from seawall.policy.change_log.kafka import KafkaChangeLog
 from seawall.settings import KafkaSettings, Settings
 from tiering.cluster.errors import ClusterUnreachable
-from tiering.cluster.kafka import QUIET, KafkaCluster
+from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.quiet import QUIET
 from tiering.cluster.topics import is_internal
 
 ANSWER_TIMEOUT_S = 10.0

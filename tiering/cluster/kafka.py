@@ -24,7 +24,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout  # another class, before Python 3.11
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, TypeAlias, TypeVar
 
@@ -32,15 +31,13 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget to re-export these
     AdminClient,
-    ConfigEntry,
     ConfigResource,
-    ConfigSource,
-    NewTopic,
     OffsetSpec,
     ResourceType,
 )
 
-from tiering.cluster.errors import ClientRefused, ClusterUnreachable, SettingUntold
+from tiering.cluster.config_entries.kafka import entries_of, typed
+from tiering.cluster.errors import ClientRefused, ClusterUnreachable
 from tiering.cluster.interface import (
     BrokerSettings,
     Cause,
@@ -52,7 +49,7 @@ from tiering.cluster.interface import (
     TopicSettings,
     Unknown,
 )
-from tiering.cluster.settings import Setting, Source, topic_settings
+from tiering.cluster.settings import Setting
 from tiering.log import wire
 
 ANSWER_TIMEOUT_S = 5.0  # of each request; a healthy broker takes milliseconds
@@ -67,10 +64,6 @@ Answers: TypeAlias = Mapping[TopicPartition, LeaderOffsets | Unknown]
 
 _log = logging.getLogger(__name__)
 
-# For clients whose words become part of an error, or of somebody's trouble, where they matter.
-QUIET = logging.getLogger(f"{__name__}.client")
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
 
 # Ours, and the settings may override them. Cached leaders are forgotten after 10 s, whatever else happens.
 _DEFAULTS = {
@@ -105,13 +98,6 @@ _CAUSES = {
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _WORTH_A_NEW_CLIENT = frozenset({Cause.STALE, Cause.NO_ANSWER})
-_SOURCES = {
-    ConfigSource.DYNAMIC_TOPIC_CONFIG: Source.TOPIC,
-    ConfigSource.DYNAMIC_BROKER_CONFIG: Source.BROKER,
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: Source.ALL_BROKERS,
-    ConfigSource.STATIC_BROKER_CONFIG: Source.STATIC,
-    ConfigSource.DEFAULT_CONFIG: Source.DEFAULT,
-}
 
 
 class KafkaCluster:
@@ -160,7 +146,7 @@ class KafkaCluster:
         """What is configured for these topics now, as one broker sees it."""
         found = self._answered(sorted(set(topics)), _Connection.describe_topic_configs)
         return {
-            name: entries if isinstance(entries, Unknown) else _typed(name, entries)
+            name: entries if isinstance(entries, Unknown) else typed(name, entries)
             for name, entries in found.items()
         }
 
@@ -288,7 +274,7 @@ class _Connection:
         answers: dict[str, Mapping[str, Setting] | Unknown] = {}
         for resource, future in futures.items():
             found = self._result(future)
-            answers[resource.name] = found if isinstance(found, Unknown) else _entries(found)
+            answers[resource.name] = found if isinstance(found, Unknown) else entries_of(found)
         return answers
 
     def _result(self, future: Future[T]) -> T | Unknown:
@@ -396,45 +382,3 @@ def _joined(
         last_stable_offset=stable[0],
         log_start=earliest[0],
     )
-
-
-def _entries(found: Mapping[str, ConfigEntry]) -> dict[str, Setting]:
-    return {
-        name: Setting(
-            value=None if entry.is_sensitive else entry.value,
-            source=_SOURCES.get(ConfigSource(entry.source), Source.OTHER),
-        )
-        for name, entry in found.items()
-    }
-
-
-def _typed(topic: str, entries: Mapping[str, Setting]) -> TopicSettings | Unknown:
-    try:
-        return topic_settings(topic, entries)
-    except SettingUntold as untold:
-        return Unknown(cause=Cause.PARTIAL, reason=str(untold))
-
-
-def make_topic(
-    config: Mapping[str, str],
-    name: str,
-    *,
-    partitions: int,
-    replication: int,
-    settings: Mapping[str, str],
-    deadline_s: float,
-) -> str | None:
-    """Make a topic; why it could not be made, or None. One that somebody else has just made will do.
-
-    Brokers may not know it yet when this returns, and what it is like is the caller's to look at.
-    """
-    new = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(settings))
-    client = AdminClient(dict(config), logger=QUIET)  # dropped before the answer is there, it would cancel
-    try:
-        client.create_topics([new], request_timeout=deadline_s)[name].result(2 * deadline_s)
-    except KafkaException as refused:
-        error: KafkaError = refused.args[0]
-        return None if error.code() == KafkaError.TOPIC_ALREADY_EXISTS else error.str()
-    except FutureTimeout:
-        return "the client did not answer"
-    return None

@@ -31,7 +31,9 @@ from seawall.policy.errors import (
     PolicyTopicUnfit,
 )
 from tiering.cluster.interface import Cause, DescribedTopic, TopicSettings, Unknown
-from tiering.cluster.kafka import QUIET, KafkaCluster, make_topic
+from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.new_topic.kafka import make_topic
+from tiering.cluster.quiet import QUIET
 from tiering.cluster.settings import UNLIMITED, Source
 from tiering.log.wire import Uuid
 

@@ -22,7 +22,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from rules.identity import LogId
-from tiering.cluster.kafka import QUIET
+from tiering.cluster.quiet import QUIET
 from tiering.segments.errors import AppendRefused, AppendUncertain, SegmentMetadataError
 from tiering.segments.keys import metadata_partition
 from tiering.segments.topic import SegmentsTopic

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from tiering.cluster.kafka import QUIET
+from tiering.cluster.quiet import QUIET
 from tiering.segments.errors import FollowingEnded, SegmentsTopicSilent
 from tiering.segments.findings import Finding
 from tiering.segments.table import PartitionTable, ReferenceTable, TopicRecord

@@ -28,7 +28,9 @@ from tiering.cluster.interface import (
     TopicPartition,
     Unknown,
 )
-from tiering.cluster.kafka import QUIET, KafkaCluster, make_topic
+from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.new_topic.kafka import make_topic
+from tiering.cluster.quiet import QUIET
 from tiering.segments.errors import (
     FollowingEnded,
     SegmentsTopicMissing,

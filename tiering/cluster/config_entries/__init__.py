@@ -1,0 +1,1 @@
+"""What is configured, from the admin API's entries to settings."""

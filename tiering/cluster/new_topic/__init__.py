@@ -1,0 +1,1 @@
+"""Makes topics: the three in which Seawall keeps its own state."""
