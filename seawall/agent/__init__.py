@@ -8,6 +8,7 @@ about data: that is tiering's.
     lock        one agent per state folder
     policy      which topics are tiered, by the policy in force
     leadership  who leads, for many threads
+    table       the metadata topic: taken up, followed, written to
     evidence    events on disk and in `__seawall_audit`, and what other agents' tables say
     removing    expiry and trim;  watching  the early warning;  snapshots  the table on disk
     rates       the uploaders, each with its rate

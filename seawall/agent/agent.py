@@ -37,7 +37,7 @@ from rules.events import TrimCertified, TrimOutcome
 from seawall import connections
 from seawall.agent import host
 from seawall.agent.errors import BucketUnfit, WrongCluster
-from seawall.agent.evidence import Clockwork, Evidence, open_spool
+from seawall.agent.evidence import Clockwork, open_spool
 from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
 from seawall.agent.leadership import SharedLeadership
@@ -48,7 +48,8 @@ from seawall.agent.policy import PolicyWatch
 from seawall.agent.rates import Uploaders
 from seawall.agent.removing import Removing, Told
 from seawall.agent.sink import LoggedSink
-from seawall.agent.snapshots import FOLDER, Snapshots
+from seawall.agent.snapshots import Snapshots
+from seawall.agent.table import open_table
 from seawall.agent.watching import Watching
 from seawall.settings import Settings
 from tiering.cluster.file_events import FileEvents, Look, Lookout
@@ -58,14 +59,11 @@ from tiering.cluster.log_dirs import Surveyor, one_broker, read_identities
 from tiering.cluster.topics import TopicFilter
 from tiering.errors import StatedError
 from tiering.retention.watch import RetentionWatch
-from tiering.segments.kafka import Follower, KafkaAppender, ensure_topic, topic_ends
-from tiering.segments.snapshot import Why, restore
 from tiering.store.keys import KeyLayout
 from tiering.store.patient import PatientStore
 from tiering.uploader.aux_source import AuxSource
 from tiering.uploader.copy import Lead, Ports
 from tiering.uploader.holder import HoldLimits, SegmentHolder
-from tiering.uploader.metadata import Metadata
 from tiering.uploader.one_log import Cluster, Tools
 from tiering.uploader.service import UploadService
 from tiering.uploader.status import LogStatus, ServiceLimits
@@ -138,7 +136,17 @@ class _Agent:
             HoldLimits(count_max=settings.agent.hold_segments_max, bytes_max=settings.agent.hold_bytes_max)
         )
         self.config = connections.kafka_config(settings, client_id="seawall-agent")
-        self._open_metadata()
+        table = open_table(
+            settings.agent,
+            config=self.config,
+            folder=folder,
+            spool=self.spool,
+            sink=self.sink,
+            clockwork=Clockwork(now_ms=_now_ms, new_id=_new_id),
+            stack=stack,
+        )
+        self.topic, self.appender, self.metadata = table.topic, table.appender, table.metadata
+        self.evidence, self.follower = table.evidence, table.follower
         self.service = self._service()
         self.lookout = self._lookout()
         self.watching = Watching(
@@ -301,30 +309,6 @@ class _Agent:
         """Wait, unless the grace of a stop is over."""
         if self.cut_off.wait(seconds):
             raise Stopped
-
-    def _open_metadata(self) -> None:
-        """The topic, the table as far as this disk remembers it, and who follows and writes."""
-        agent, config = self.settings.agent, self.config
-        self.topic = ensure_topic(
-            config, partitions=agent.metadata_partitions, replication=agent.metadata_replicas
-        )
-        restored = restore(self.folder / FOLDER, self.topic, topic_ends(config, self.topic), now_ms=_now_ms())
-        for each in restored.discarded:
-            if each.why is not Why.ABSENT:
-                self.world.log.warning("snapshot_discarded", partition=each.partition, why=each.detail)
-        self.appender = self.stack.enter_context(KafkaAppender(config, self.topic))
-        self.metadata = Metadata(restored.table, self.appender)
-        self.evidence = Evidence(
-            config=config,
-            spool=self.spool,
-            metadata=self.metadata,
-            sink=self.sink,
-            clockwork=Clockwork(now_ms=_now_ms, new_id=_new_id),
-            stack=self.stack,
-        )
-        self.follower = self.stack.enter_context(
-            Follower(config, self.topic, self.evidence.applied, positions=restored.positions)
-        )
 
     def _cluster(self) -> Cluster:
         return Cluster(leadership=self.leadership, offsets=self.cluster, settings=self.cluster)
