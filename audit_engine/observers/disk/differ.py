@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from zlib import crc32
 
+from audit_engine.observers.disk.reading import active_bytes_of, pieces_of, read_on
 from audit_engine.observers.disk.reads import Reads
 from audit_engine.observers.disk.say import Voice
-from audit_engine.observers.disk.seen import Life, Piece, Replica, Seen
-from audit_engine.observers.disk.segments import Changes, compare
+from audit_engine.observers.disk.seen import Life, Replica, Seen
+from audit_engine.observers.disk.segments import Changes, compare, is_same, kept_as_known
 from rules.events.base import Event, ReplicaEvent
 from rules.events.metadata import DirectoryOffline
 from rules.events.replicas import (
@@ -40,8 +41,7 @@ from rules.events.replicas import (
     Truncated,
 )
 from tiering.cluster.host import HostSurvey, LocalPartition, LogDir
-from tiering.log.checkpoints import LOG_START_OFFSETS, REPLICATION_OFFSETS
-from tiering.log.directory import DirectoryState, FileKind, FileState, LogFile, Segment
+from tiering.log.directory import DirectoryState, FileKind, FileState, LogFile
 
 BASELINE_EVERY_MS = 6 * 3_600_000
 WATERMARK_EVERY_MS = 600_000
@@ -176,7 +176,7 @@ class _Look:
         )
 
     def _appeared(self, log_dir: LogDir, local: LocalPartition, life: Life) -> Replica:
-        pieces = self._pieces(local, {})
+        pieces = pieces_of(self.ports.reads, local, {})
         fresh = Replica(
             life=life,
             log_dir=str(log_dir.path),
@@ -221,14 +221,22 @@ class _Look:
 
     def _again(self, log_dir: LogDir, local: LocalPartition, known: Replica, doubtful: str) -> Replica:
         """The same life as before: nothing at all, mostly."""
-        active_bytes = self._active_bytes(local)
+        active_bytes = active_bytes_of(self.ports.reads, local)
         if self._is_quiet(local, known, active_bytes):
             return known
-        now = self._read(log_dir, local, known, doubtful, active_bytes)
+        now = read_on(
+            self.ports.reads,
+            log_dir,
+            local,
+            known,
+            doubtful,
+            active_bytes,
+            has_remote=self.ports.has_remote(known.life.topic),
+        )
         occasion = self._baseline_due(known)
         if known.is_dark:
             occasion = BaselineOccasion.GAP
-        if _same(known, now) and occasion is None and not self._watermark_due(known, now):
+        if is_same(known, now) and occasion is None and not self._watermark_due(known, now):
             return now
         if self._must_wait(local, known, now):
             return replace(
@@ -299,7 +307,7 @@ class _Look:
             )
             voice.baseline(BaselineOccasion.ONBOARDING)
             return
-        voice.replica = replace(now, pieces=_kept_as_known(known, now.pieces, changes))
+        voice.replica = replace(now, pieces=kept_as_known(known, now.pieces, changes))
         self._tell_segments(voice, local, known, changes)
         self._tell_start(voice, known)
         self._tell_epochs(voice, known)
@@ -356,63 +364,6 @@ class _Look:
             if before.get(epoch) != start and not moved_on:
                 voice.say(EpochStarted, epoch=epoch, start_offset=start)
 
-    def _read(
-        self,
-        log_dir: LogDir,
-        local: LocalPartition,
-        known: Replica,
-        doubtful: str,
-        active_bytes: int | None,
-    ) -> Replica:
-        """What is there now; where a file cannot be read, what was there."""
-        if known.listing is local.listing:
-            pieces = known.pieces
-            if pieces and active_bytes is not None and pieces[-1].size_bytes != active_bytes:
-                pieces = (*pieces[:-1], pieces[-1]._replace(size_bytes=active_bytes))
-            epochs = known.epochs
-        else:
-            pieces = self._pieces(local, {each.base_offset: each for each in known.pieces})
-            epochs = tuple((each.epoch, each.start_offset) for each in local.epochs)
-        if local.doubts:
-            epochs = known.epochs
-        entry, start = local.checkpoint_log_start, None
-        if LOG_START_OFFSETS in doubtful:
-            entry, start = known.checkpoint_entry, known.log_start
-        else:
-            start = local.log_start(remote_storage=self.ports.has_remote(known.life.topic))
-        watermark = local.checkpoint_high_watermark
-        if REPLICATION_OFFSETS in doubtful or watermark is None:
-            watermark = known.high_watermark
-        return replace(
-            known,
-            log_dir=str(log_dir.path),
-            pieces=pieces,
-            log_start=known.log_start if start is None else start,
-            checkpoint_entry=entry,
-            high_watermark=watermark,
-            epochs=epochs,
-            listing=local.listing,
-        )
-
-    def _pieces(self, local: LocalPartition, known: Mapping[int, Piece]) -> tuple[Piece, ...]:
-        return tuple(
-            self._piece(segment, known.get(segment.base_offset)) for segment in local.listing.segments
-        )
-
-    def _piece(self, segment: Segment, known: Piece | None) -> Piece:
-        if not segment.is_closed:
-            size = self.ports.reads.size_bytes(segment.path)
-            return Piece(segment.base_offset, None, segment.size_bytes if size is None else size)
-        same = (segment.base_offset, segment.end_offset, segment.size_bytes)
-        if known is not None and known[:3] == same:
-            return known
-        newest = self.ports.reads.newest(segment)
-        return Piece(*same, newest.at_ms, newest.is_indexed)
-
-    def _active_bytes(self, local: LocalPartition) -> int | None:
-        segments = local.listing.segments
-        return self.ports.reads.size_bytes(segments[-1].path) if segments else None
-
     def _baseline_due(self, known: Replica) -> BaselineOccasion | None:
         said = known.baseline_at_ms
         if said is None:
@@ -430,32 +381,6 @@ class _Look:
 
 def _at(file: LogFile) -> int:
     return file.offset or 0
-
-
-def _same(known: Replica, now: Replica) -> bool:
-    """Whether nothing is there to compare. A watermark that rose is told in its own time."""
-    if known.held_looks or known.last_seen_ms is not None:
-        return False
-    return (
-        known.log_start == now.log_start
-        and known.epochs == now.epochs
-        and len(known.pieces) == len(now.pieces)
-        and known.pieces[:-1] == now.pieces[:-1]
-        and [each[:2] for each in known.pieces[-1:]] == [each[:2] for each in now.pieces[-1:]]
-        and all(a.size_bytes <= b.size_bytes for a, b in zip(known.pieces[-1:], now.pieces[-1:], strict=True))
-    )
-
-
-def _kept_as_known(known: Replica, now: tuple[Piece, ...], changes: Changes) -> tuple[Piece, ...]:
-    """A closed segment stays what it was said to be, also when the one behind it went and left a hole."""
-    said = {each.base_offset for each in changes.closed}
-    was = {each.base_offset: each for each in known.pieces if each.end_offset is not None}
-    return tuple(
-        was[each.base_offset]
-        if each.end_offset is not None and each.base_offset in was and each.base_offset not in said
-        else each
-        for each in now
-    )
 
 
 def _needs_watermark(events: Iterable[ReplicaEvent]) -> bool:

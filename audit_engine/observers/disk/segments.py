@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from audit_engine.observers.disk.seen import Piece
+from audit_engine.observers.disk.seen import Piece, Replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,3 +126,29 @@ def _is_news(each: Piece, known: Piece | None, cut_at: int | None, is_compacted:
         return True
     may_move = is_compacted or (cut_at is not None and each.base_offset >= cut_at)
     return may_move and known.end_offset != each.end_offset
+
+
+def is_same(known: Replica, now: Replica) -> bool:
+    """Whether nothing is there to compare. A watermark that rose is told in its own time."""
+    if known.held_looks or known.last_seen_ms is not None:
+        return False
+    return (
+        known.log_start == now.log_start
+        and known.epochs == now.epochs
+        and len(known.pieces) == len(now.pieces)
+        and known.pieces[:-1] == now.pieces[:-1]
+        and [each[:2] for each in known.pieces[-1:]] == [each[:2] for each in now.pieces[-1:]]
+        and all(a.size_bytes <= b.size_bytes for a, b in zip(known.pieces[-1:], now.pieces[-1:], strict=True))
+    )
+
+
+def kept_as_known(known: Replica, now: tuple[Piece, ...], changes: Changes) -> tuple[Piece, ...]:
+    """A closed segment stays what it was said to be, also when the one behind it went and left a hole."""
+    said = {each.base_offset for each in changes.closed}
+    was = {each.base_offset: each for each in known.pieces if each.end_offset is not None}
+    return tuple(
+        was[each.base_offset]
+        if each.end_offset is not None and each.base_offset in was and each.base_offset not in said
+        else each
+        for each in now
+    )
