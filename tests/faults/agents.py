@@ -110,6 +110,21 @@ class Agent:
 
 
 @contextmanager
+def agent_beside(
+    cluster: LocalCluster, folder: Path, settings: str, s3: S3Address, node_id: int = 1
+) -> Iterator[Agent]:
+    """One agent, ready; killed at the end, if it did not end by itself."""
+    agent = Agent(folder / "agent", cluster, node_id, settings, s3)
+    agent.start()
+    try:
+        agent.wait_until_ready()
+        yield agent
+    finally:
+        agent.kill()
+        agent.release()
+
+
+@contextmanager
 def agents_beside(
     cluster: LocalCluster, folder: Path, settings: str, s3: S3Address
 ) -> Iterator[dict[int, Agent]]:

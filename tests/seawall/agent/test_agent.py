@@ -16,7 +16,7 @@ from seawall.local.s3 import S3Address, segment_store
 from seawall.local.waiting import wait_until
 from tests.cluster.produce import create_topic
 from tests.cluster.versitygw import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, VersityGateway
-from tests.faults.agents import Agent
+from tests.faults.agents import Agent, agent_beside
 from tests.faults.scrub import scrub, tiered_records
 from tests.faults.test_whole_system import direct_store, replayed, settings_of
 from tests.seawall.cli.calling import Called, call
@@ -99,14 +99,8 @@ def agent(broker: LocalCluster, bucket: LocalBucket, topic: str, tmp_path: Path)
     """An agent beside the broker that copies the topic."""
     settings = settings_of(broker, bucket.address.endpoint_url, bucket.name, topic, topic)
     settings += "watch_every_s = 1\n"
-    made = Agent(tmp_path / "agent", broker, 1, settings, bucket.address)
-    made.start()
-    try:
-        made.wait_until_ready()
+    with agent_beside(broker, tmp_path, settings, bucket.address) as made:
         yield made
-    finally:
-        made.kill()
-        made.release()
 
 
 def test_it_works_over_another_s3_server(
@@ -121,11 +115,8 @@ def test_it_works_over_another_s3_server(
         secret_access_key=SECRET_ACCESS_KEY,
     )
     settings = settings_of(broker, at.endpoint_url, at.bucket, topic, topic)
-    agent = Agent(tmp_path / "agent", broker, 1, settings, at)
     _fill(broker, topic, 400)
-    agent.start()
-    try:
-        agent.wait_until_ready()
+    with agent_beside(broker, tmp_path, settings, at) as agent:
         wait_until(
             lambda: any(offset > 300 for offset in _covered(replayed(broker), topic).values()),
             name="the agent",
@@ -133,9 +124,6 @@ def test_it_works_over_another_s3_server(
             deadline_s=DEADLINE_S,
         )
         assert agent.process.stop(grace_s=30.0)
-    finally:
-        agent.kill()
-        agent.release()
 
     table, store = replayed(broker), segment_store(at)
     [log] = [log for log in table.logs() if log.topic_id in _covered(table, topic)]

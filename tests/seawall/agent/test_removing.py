@@ -16,7 +16,7 @@ from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
 from seawall.policy.change_log.kafka import TOPIC as POLICY_TOPIC
 from tests.cluster.produce import create_topic
-from tests.faults.agents import Agent
+from tests.faults.agents import Agent, agent_beside
 from tests.faults.scrub import scrub
 from tests.faults.test_whole_system import direct_store, replayed, settings_of
 from tests.seawall.cli.calling import call
@@ -47,14 +47,8 @@ def topic(broker: LocalCluster) -> Iterator[str]:
 def agent(broker: LocalCluster, bucket: LocalBucket, topic: str, tmp_path: Path) -> Iterator[Agent]:
     """An agent that removes as often as it can."""
     settings = settings_of(broker, bucket.address.endpoint_url, bucket.name, topic, topic)
-    made = Agent(tmp_path / "agent", broker, 1, f"{settings}remove_every_s = 1\n", bucket.address)
-    made.start()
-    try:
-        made.wait_until_ready()
+    with agent_beside(broker, tmp_path, f"{settings}remove_every_s = 1\n", bucket.address) as made:
         yield made
-    finally:
-        made.kill()
-        made.release()
 
 
 def _declare(broker: LocalCluster, topic: str, folder: Path, *lines: str) -> None:
