@@ -123,7 +123,7 @@ class TierStates:
     def hear(self, envelope: Envelope) -> Disagreement | None:
         """Take what was said; a mismatch with what others said of the same offset, if this is news."""
         event, emitter = envelope.event, envelope.emitter
-        if not isinstance(event, TierState):
+        if not isinstance(event, TierState) or event.source is not None:  # another's tier
             return None
         with self._lock:
             newest = max(self._newest.get(emitter.broker_id, emitter.incarnation), emitter.incarnation)

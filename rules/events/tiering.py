@@ -4,7 +4,9 @@ Owns the names and fields of these kinds. Refuses opinions: an event is a fact w
 complete in itself.
 
 Invariant: ranges are half-open. `source` is None where we acted ourselves. With `remote_log_metadata` the
-`metadata_offset` is that topic's, and what its records do not carry is None.
+`metadata_offset` is that topic's, `broker_id` is the broker that wrote the record, `epochs` are the leader
+epochs of the segment's records, each with its first offset, and what its records do not carry is None; an
+object's name is the plugin's own, so there is none.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ class CopyStarted(SegmentEvent):
     max_timestamp_ms: int
     metadata_offset: int
     source: Source | None = None
+    broker_id: int | None = None  # that wrote the record, where it says so
+    epochs: tuple[tuple[int, int], ...] | None = None  # epoch, first offset in the segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,8 @@ class CopyFinished(SegmentEvent):
     objects: tuple[ObjectRef, ...]
     metadata_offset: int
     source: Source | None = None
+    broker_id: int | None = None  # that wrote the record, where it says so
+    epochs: tuple[tuple[int, int], ...] | None = None  # epoch, first offset in the segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +149,7 @@ class DeleteStarted(SegmentEvent):
     cause: DeleteCause | None
     metadata_offset: int
     source: Source | None = None
+    broker_id: int | None = None  # that wrote the record, where it says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +162,7 @@ class DeleteFinished(SegmentEvent):
     cause: DeleteCause | None
     metadata_offset: int
     source: Source | None = None
+    broker_id: int | None = None  # that wrote the record, where it says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +189,11 @@ class GapRecorded(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierState(LogEvent):
-    """Two tables that read the topic alike say the same digest at the same `metadata_offset`."""
+    """Two tables that read the topic alike say the same digest at the same `metadata_offset`.
+
+    Of our own tier, after each record. Of Kafka's, with source remote_log_metadata, when an observer begins,
+    after a gap and every six hours: a baseline, no change; its digest is of another making.
+    """
 
     kind: ClassVar[str] = "tier_state"
 
@@ -192,6 +204,7 @@ class TierState(LogEvent):
     frontier: int
     segment_count: int
     size_bytes: int
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
