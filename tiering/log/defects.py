@@ -10,9 +10,10 @@ bytes are searched for the batch that should follow. It is a bounded look, made 
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,6 +34,10 @@ from tiering.outcome import Problem
 # How far past a defect the next whole batch is looked for: four batches of the broker's default limit.
 RESYNC_BYTES = 4 * 1024 * 1024
 RESYNC_CANDIDATES_MAX = 1024
+
+Reread: TypeAlias = Callable[[int, int], bytes]  # (position, size): so many bytes, or all there are
+    [int, int], bytes
+]  # (position, size): so many bytes from there, or all there are
 
 
 class DefectKind(str, Enum):
@@ -67,9 +72,9 @@ class Defect:
         return Problem(kind=self.kind.value, detail=self.detail, position=self.position, offset=self.offset)
 
 
-def explain_break(descriptor: int, position: int, size_bytes: int) -> Defect:
+def explain_break(reread: Reread, position: int, size_bytes: int) -> Defect:
     """Why the chain of lengths cannot be followed past `position`."""
-    head = _read(descriptor, position, min(size_bytes - position, RESYNC_BYTES))
+    head = reread(position, min(size_bytes - position, RESYNC_BYTES))
     if not any(head):
         return Defect(
             kind=DefectKind.TORN_TAIL,
@@ -112,9 +117,9 @@ def explain_break(descriptor: int, position: int, size_bytes: int) -> Defect:
     )
 
 
-def explain_crc(descriptor: int, position: int, size_bytes: int) -> Defect:
+def explain_crc(reread: Reread, position: int, size_bytes: int) -> Defect:
     """A CRC that fails is a wrong length when the stated CRC fits the bytes up to the next whole batch."""
-    head = _read(descriptor, position, min(size_bytes - position, RESYNC_BYTES))
+    head = reread(position, min(size_bytes - position, RESYNC_BYTES))
     header = read_header(head)
     next_at = find_next_batch(head)
     if next_at is not None and next_at != header.size_bytes and crc_of(head, 0, next_at) == header.crc:
@@ -161,7 +166,3 @@ def _int32_at(view: np.ndarray, positions: np.ndarray) -> np.ndarray:
 
 def _signed(byte: int) -> int:
     return byte - 256 if byte > 127 else byte
-
-
-def _read(descriptor: int, position: int, size_bytes: int) -> bytes:
-    return os.pread(descriptor, size_bytes, position)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
@@ -33,7 +33,7 @@ from tiering.log.batch import (
 from tiering.log.codec import Codec
 from tiering.log.columns import ChainEnd, HeaderBlock, epoch_starts, first_defect, holes, read_block
 from tiering.log.crc import crc32c
-from tiering.log.defects import Defect, DefectKind, explain_break, explain_crc
+from tiering.log.defects import Defect, DefectKind, Reread, explain_break, explain_crc
 from tiering.log.errors import Malformed
 from tiering.log.record_checks import check_records
 from tiering.log.windows import ChainBreak, Window, read_windows
@@ -110,7 +110,7 @@ def iter_batches(descriptor: int, *, start: int = 0) -> Iterator[BatchAt]:
     """
     for step in read_windows(descriptor, start=start):
         if isinstance(step, ChainBreak):
-            defect = explain_break(descriptor, step.position, step.size_bytes)
+            defect = explain_break(_rereading(descriptor), step.position, step.size_bytes)
             raise Malformed(position=defect.position, what=defect.kind.value, why=defect.detail)
         for begin, end in pairwise(step.bounds):
             batch = step.buffer[begin:end]
@@ -157,10 +157,39 @@ def scan(
     `on_bytes` is given the bytes themselves, in order, just *before* they are judged: what it copies is what
     a scan without a defect vouches for, and all of the file. It must keep no view of them.
     """
+    return scan_steps(
+        read_windows(descriptor),
+        size_bytes=os.fstat(descriptor).st_size,
+        reread=_rereading(descriptor),
+        base_offset=base_offset,
+        depth=depth,
+        compaction=compaction,
+        limit_offset=limit_offset,
+        on_progress=on_progress,
+        on_bytes=on_bytes,
+    )
+
+
+def scan_steps(
+    steps: Iterable[Window | ChainBreak],
+    *,
+    size_bytes: int,
+    reread: Reread,
+    base_offset: int,
+    depth: Depth = Depth.BATCHES,
+    compaction: Compaction = Compaction.NEVER,
+    limit_offset: int | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+    on_bytes: Callable[[memoryview], None] = lambda _: None,
+) -> SegmentScan:
+    """The same of a segment that lies elsewhere, in steps as `read_windows` makes them.
+
+    `reread` is asked once at most, at the defect.
+    """
     limit = base_offset + OFFSETS_MAX if limit_offset is None else limit_offset
-    scanner = _Scanner(descriptor, base_offset, limit, depth, compaction)
+    scanner = _Scanner(size_bytes, reread, base_offset, limit, depth, compaction)
     try:
-        for step in read_windows(descriptor):
+        for step in steps:
             if isinstance(step, ChainBreak):
                 scanner.end_at_break(step)
                 break
@@ -177,19 +206,29 @@ def scan(
     return scanner.result
 
 
+def _rereading(descriptor: int) -> Reread:
+    return lambda position, size_bytes: os.pread(descriptor, size_bytes, position)
+
+
 class _Scanner:
     """Collects headers and CRCs window by window, and judges them a block at a time."""
 
     def __init__(
-        self, descriptor: int, base_offset: int, limit_offset: int, depth: Depth, compaction: Compaction
+        self,
+        size_bytes: int,
+        reread: Reread,
+        base_offset: int,
+        limit_offset: int,
+        depth: Depth,
+        compaction: Compaction,
     ) -> None:
         self.result = SegmentScan(
             base_offset=base_offset,
-            size_bytes=os.fstat(descriptor).st_size,
+            size_bytes=size_bytes,
             depth=depth,
             data_end=base_offset,
         )
-        self._descriptor = descriptor
+        self._reread = reread
         self._compaction = compaction
         self._chain = ChainEnd(next_offset=base_offset, leader_epoch=-1, limit_offset=limit_offset)
         self._headers: list[bytes] = []
@@ -217,7 +256,7 @@ class _Scanner:
         """The batches before the break are judged first: an earlier defect may have led the chain astray."""
         self.flush()
         if self.result.defect is None:
-            self.result.defect = explain_break(self._descriptor, at.position, at.size_bytes)
+            self.result.defect = explain_break(self._reread, at.position, at.size_bytes)
 
     def end_unreadable(self, error: OSError) -> None:
         if self.result.defect is None:
@@ -247,9 +286,9 @@ class _Scanner:
     def _describe(self, block: HeaderBlock, index: int, kind: DefectKind) -> Defect:
         position = int(block.positions[index])
         if kind is DefectKind.CRC_MISMATCH:
-            return explain_crc(self._descriptor, position, self.result.size_bytes)
+            return explain_crc(self._reread, position, self.result.size_bytes)
         if kind is DefectKind.UNSUPPORTED_MAGIC:
-            return explain_break(self._descriptor, position, self.result.size_bytes)
+            return explain_break(self._reread, position, self.result.size_bytes)
         base, last = int(block.base_offset[index]), int(block.last_offset[index])
         reached = self._chain.next_offset if index == 0 else int(block.last_offset[index - 1]) + 1
         epoch_before = self._chain.leader_epoch if index == 0 else int(block.leader_epoch[index - 1])
