@@ -36,8 +36,6 @@ RESYNC_BYTES = 4 * 1024 * 1024
 RESYNC_CANDIDATES_MAX = 1024
 
 Reread: TypeAlias = Callable[[int, int], bytes]  # (position, size): so many bytes, or all there are
-    [int, int], bytes
-]  # (position, size): so many bytes from there, or all there are
 
 
 class DefectKind(str, Enum):
