@@ -80,17 +80,61 @@ def test_reading_starts_where_it_is_told() -> None:
 
 
 def test_a_file_that_shrinks_meanwhile_breaks_the_chain(tmp_path: Path) -> None:
-    """A broker may truncate a segment while it is read: that is a break, not a crash and not zeros."""
+    """A broker may truncate a segment while it is read: that is a break, not a crash and not zeros.
+
+    What was read ahead of the truncation may still be seen, as it stood."""
     path = tmp_path / "shrinking"
-    content = batches(0, count=50, records_each=5)
-    path.write_bytes(b"".join(content))
+    content = b"".join(batches(0, count=500, records_each=5))
+    path.write_bytes(content)
+    descriptor = os.open(path, os.O_RDONLY)
+
+    reader = read_windows(descriptor, window_bytes=2000)
+    seen = b""
+    for step in reader:
+        if isinstance(step, ChainBreak):
+            break
+        seen += step.buffer[: step.bounds[-1]]
+        os.truncate(path, 5000)
+    rest = list(reader)
+
+    os.close(descriptor)
+    assert rest == []
+    assert step == ChainBreak(position=len(seen), size_bytes=len(content))
+    assert len(seen) < len(content)
+    assert content.startswith(seen)
+
+
+def test_a_file_that_grows_meanwhile_is_read_up_to_where_it_ended(tmp_path: Path) -> None:
+    """A broker may append while a segment is read: the size is that of the beginning."""
+    path = tmp_path / "growing"
+    content = batches(0, count=40, records_each=5)
+    path.write_bytes(b"".join(content[:20]))
+    descriptor = os.open(path, os.O_RDONLY)
+
+    seen = b""
+    for step in read_windows(descriptor, window_bytes=500):
+        assert isinstance(step, Window)
+        seen += step.buffer[: step.bounds[-1]]
+        with path.open("ab") as file:
+            file.write(content[20])
+
+    os.close(descriptor)
+    assert seen == b"".join(content[:20])
+
+
+def test_whoever_leaves_early_may_close_his_file(tmp_path: Path) -> None:
+    """The threads that read ahead have a descriptor of their own, and leave none open behind them."""
+    path = tmp_path / "left"
+    path.write_bytes(b"".join(batches(0, count=500, records_each=5)))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     descriptor = os.open(path, os.O_RDONLY)
 
     reader = read_windows(descriptor, window_bytes=2000)
     first = next(reader)
-    assert isinstance(first, Window)
-    os.truncate(path, first.bounds[-1] + 10)
-    rest = list(reader)
-
     os.close(descriptor)
-    assert rest == [ChainBreak(position=first.bounds[-1], size_bytes=len(b"".join(content)))]
+    second = next(reader)
+    reader.close()  # type: ignore[attr-defined] # it is a generator
+
+    assert isinstance(first, Window)
+    assert isinstance(second, Window)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
