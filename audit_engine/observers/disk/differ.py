@@ -3,6 +3,7 @@
     a life (directory) that was not there     replica_started, log_baseline; nothing of the former is compared
     one that is not there, on a disk that is  replica_removed, by what its name became
     one on a disk that cannot be looked into  directory_offline, once; compared when it is back
+    one that cannot be read, or a checkpoint  evidence_gap, once, at the second look that finds it so
     the same one                              segments, starts, watermark and epochs, compared
 
 Files that went are judged one look later: a broker renames them one by one, so that one look may fall in the
@@ -16,17 +17,18 @@ twice, and nothing of a life is judged against another's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from zlib import crc32
 
-from audit_engine.observers.disk.reading import active_bytes_of, pieces_of, read_on
+from audit_engine.observers.disk.reading import active_bytes_of, pieces_of, read_on, start_of
 from audit_engine.observers.disk.reads import Reads
 from audit_engine.observers.disk.say import Voice
-from audit_engine.observers.disk.seen import Life, Replica, Seen
+from audit_engine.observers.disk.seen import Life, Replica, Seen, Unread
 from audit_engine.observers.disk.segments import Changes, compare, is_same, kept_as_known
-from rules.events.base import Event, ReplicaEvent
+from rules.events.base import Event, ReplicaEvent, Source
+from rules.events.emitters import EvidenceGap
 from rules.events.metadata import DirectoryOffline
 from rules.events.replicas import (
     BaselineOccasion,
@@ -41,20 +43,22 @@ from rules.events.replicas import (
     Truncated,
 )
 from tiering.cluster.host import HostSurvey, LocalPartition, LogDir
-from tiering.log.directory import DirectoryState, FileKind, FileState, LogFile
+from tiering.log.checkpoints import LEADER_EPOCHS
+from tiering.log.directory import DirectoryState, FileKind, FileState, LogFile, partition_name
 
 BASELINE_EVERY_MS = 6 * 3_600_000
 WATERMARK_EVERY_MS = 600_000
 EMPTY_LOOKS_MAX = 5
+PARTITION_UNREADABLE = "partition_unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """What the fold asks for. `has_remote`: whether Kafka's own tiered storage is on for a topic."""
+    """What the fold asks for. `has_remote`: whether Kafka's own tiered storage is on; None: not known."""
 
     reads: Reads
     new_id: Callable[[], str]
-    has_remote: Callable[[str], bool] = lambda _: False
+    has_remote: Callable[[str], bool | None] = lambda _: False
 
 
 def observe(
@@ -64,18 +68,24 @@ def observe(
     ports: Ports,
     *,
     first: BaselineOccasion = BaselineOccasion.ONBOARDING,
+    has_missed: bool = False,
 ) -> tuple[Seen, list[Event]]:
-    """What is remembered from here on, and what is to be said. `first`: why there is no former look."""
-    look = _Look(before, survey, now_ms, ports, first)
+    """What is remembered from here on, and what is to be said. `first`: why there is no former look.
+
+    `has_missed`: looks failed since the former one, so that each replica's whole state is due.
+    """
+    look = _Look(before, survey, now_ms, ports, first, has_missed)
     look.replicas()
     look.missing()
     look.directories()
+    unread = look.unreadable()
     seen = Seen(
         broker=survey.broker,
         at_ms=look.at_ms,
         replicas=MappingProxyType(look.now),
         offline=look.offline,
         moving=look.moving,
+        unread=MappingProxyType(unread),
     )
     return seen, look.events
 
@@ -88,8 +98,10 @@ class _Look:
         now_ms: int,
         ports: Ports,
         first: BaselineOccasion,
+        has_missed: bool,
     ) -> None:
         self.before, self.survey, self.ports, self.first = before, survey, ports, first
+        self.has_missed = has_missed
         # A clock that was put back makes no interval that ends before it begins.
         self.at_ms = now_ms if before is None else max(now_ms, before.at_ms)
         self.was: Mapping[Life, Replica] = {} if before is None else before.replicas
@@ -160,6 +172,37 @@ class _Look:
                 )
             )
 
+    def unreadable(self) -> dict[str, Unread]:
+        """What is there and cannot be read: said once, so that what is missing is not taken for no change."""
+        was: Mapping[str, Unread] = {} if self.before is None else self.before.unread
+        now: dict[str, Unread] = {}
+        for path, problem, detail in _unread(self.survey):
+            known = was.get(path)
+            if known is None:
+                now[path] = Unread(None if self.before is None else self.before.at_ms, False)
+                continue
+            now[path] = known._replace(is_said=True)
+            if not known.is_said:
+                self.events.append(self._gap(path, problem, detail, known.before_ms))
+        return now
+
+    def _gap(self, path: str, problem: str, detail: str, before_ms: int | None) -> EvidenceGap:
+        name = partition_name(path.rpartition("/")[2]) if problem == PARTITION_UNREADABLE else None
+        return EvidenceGap(
+            event_id=self.ports.new_id(),
+            occurred_at_ms=self.at_ms,
+            cluster_id=self.survey.broker.cluster_id,
+            topic_id=None,
+            topic=None if name is None else name.topic,
+            partition=None if name is None else name.partition,
+            source=Source.LOG_DIR,
+            problem=problem,
+            detail=f"{path}: {detail}",
+            gap_start=None,
+            gap_end=None,
+            not_before_ms=before_ms,
+        )
+
     def _last_seen(self, known: Replica) -> int | None:
         if known.last_seen_ms is not None:
             return known.last_seen_ms
@@ -181,7 +224,7 @@ class _Look:
             life=life,
             log_dir=str(log_dir.path),
             pieces=pieces,
-            log_start=local.log_start(remote_storage=self.ports.has_remote(life.topic)),
+            log_start=start_of(local, self.ports.has_remote(life.topic)),
             checkpoint_entry=local.checkpoint_log_start,
             high_watermark=local.checkpoint_high_watermark,
             epochs=tuple((each.epoch, each.start_offset) for each in local.epochs),
@@ -368,6 +411,8 @@ class _Look:
         said = known.baseline_at_ms
         if said is None:
             return BaselineOccasion.STARTED
+        if self.has_missed:
+            return BaselineOccasion.GAP
         phase = _phase(known.life, BASELINE_EVERY_MS)
         if (self.at_ms + phase) // BASELINE_EVERY_MS > (said + phase) // BASELINE_EVERY_MS:
             return BaselineOccasion.PERIODIC
@@ -377,6 +422,19 @@ class _Look:
         if now.high_watermark is None or now.high_watermark == known.watermark_said:
             return False
         return self.at_ms - known.watermark_said_at_ms >= WATERMARK_EVERY_MS
+
+
+def _unread(survey: HostSurvey) -> Iterator[tuple[str, str, str]]:
+    """Path, problem and reason of each that cannot be read. A whole log dir is told as offline."""
+    for log_dir in survey.log_dirs:
+        for directory in log_dir.unreadable:
+            yield str(directory.path), PARTITION_UNREADABLE, directory.reason
+        for doubt in log_dir.doubts:
+            name, _, reason = doubt.partition(": ")
+            yield f"{log_dir.path}/{name}", "checkpoint_unreadable", reason
+        for local in log_dir.partitions:
+            if local.doubts:
+                yield f"{local.path}/{LEADER_EPOCHS}", "epochs_unreadable", "; ".join(local.doubts)
 
 
 def _at(file: LogFile) -> int:

@@ -21,10 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from audit_engine.errors import EventError, MemoryUnusable
-from audit_engine.observers.disk.seen import Life, Piece, Replica, Seen
+from audit_engine.observers.disk.seen import Life, Piece, Replica, Seen, Unread
 from audit_engine.wire import Emitter, Envelope, decode, encode
 from rules.events import Event
 from tiering.cluster.interface import BrokerIdentity
@@ -34,6 +34,8 @@ FILE_NAME = "disk-observer.sqlite"
 LAYOUT = 1
 LOOK_KEPT_EVERY_MS = 60_000  # a quiet look costs no write; after a restart its intervals are that much wider
 _NOBODY = Emitter(0, "disk", 0)  # the spool says who; only the event itself is kept here
+
+_Dirs: TypeAlias = tuple[frozenset[str], frozenset[Life], Mapping[str, Unread]]
 
 _CREATE = (
     "CREATE TABLE look (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL, crc INTEGER NOT NULL)",
@@ -63,7 +65,7 @@ class Memory:
         self._connection: sqlite3.Connection | None = None
         self._kept: Mapping[Life, Replica] = {}
         self._kept_at_ms: int | None = None
-        self._kept_dirs: tuple[frozenset[str], frozenset[Life]] = (frozenset(), frozenset())
+        self._kept_dirs: _Dirs = _dirs(None)
         self._has_pending = False
 
     def load(self, broker: BrokerIdentity, now_ms: int) -> Loaded:
@@ -76,7 +78,7 @@ class Memory:
             self._load(broker)
         self._kept = {} if seen is None else seen.replicas
         self._kept_at_ms = None if seen is None else seen.at_ms
-        self._kept_dirs = (frozenset(), frozenset()) if seen is None else (seen.offline, seen.moving)
+        self._kept_dirs = _dirs(seen)
         self._has_pending = bool(pending)
         return Loaded(seen, pending, damage)
 
@@ -87,7 +89,7 @@ class Memory:
         is_due = self._kept_at_ms is None or seen.at_ms - self._kept_at_ms >= self._kept_every_ms
         if not is_due:
             changed = [each for each in changed if _structure(self._kept.get(each.life)) != _structure(each)]
-        dirs = (seen.offline, seen.moving)
+        dirs = _dirs(seen)
         if not (changed or gone or events or is_due or dirs != self._kept_dirs):
             return
         with self._opened() as connection:
@@ -169,6 +171,7 @@ class Memory:
             replicas=MappingProxyType({each.life: each for each in replicas}),
             offline=frozenset(look["offline"]),
             moving=frozenset(Life(*each) for each in look["moving"]),
+            unread=MappingProxyType({path: Unread(*each) for path, each in look.get("unread", {}).items()}),
         )
         return seen, pending
 
@@ -206,6 +209,10 @@ def _bodies(rows: Iterable[tuple[str, int]]) -> list[Any]:
     return found
 
 
+def _dirs(seen: Seen | None) -> _Dirs:
+    return (frozenset(), frozenset(), {}) if seen is None else (seen.offline, seen.moving, seen.unread)
+
+
 def _look(seen: Seen) -> dict[str, object]:
     return {
         "cluster_id": seen.broker.cluster_id,
@@ -213,6 +220,7 @@ def _look(seen: Seen) -> dict[str, object]:
         "at_ms": seen.at_ms,
         "offline": sorted(seen.offline),
         "moving": sorted(seen.moving, key=repr),
+        "unread": dict(seen.unread),
         "replica_count": len(seen.replicas),
     }
 

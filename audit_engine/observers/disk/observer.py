@@ -1,6 +1,7 @@
 """The observer of this host's log dirs: one look, compared with the one before, kept, said.
 
-Owns the order of these. Refuses to run twice at once: one thread calls `run_once`.
+Owns the order of these. Refuses to run twice at once: one thread calls `run_once`. After a look that failed,
+the next one that does not says the whole state of each replica.
 
 Invariant: a look is durable, with its events, before the first of them is emitted; what a killed process had
 not emitted is emitted by the next one first, unchanged.
@@ -8,29 +9,39 @@ not emitted is emitted by the next one first, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from audit_engine.observers.disk.differ import Ports, observe
 from audit_engine.observers.disk.memory import LOOK_KEPT_EVERY_MS, Memory
 from audit_engine.observers.disk.reads import FileReads, Reads
 from audit_engine.observers.disk.seen import Seen
-from rules.events import BaselineOccasion, Event, EvidenceGap, EvidenceSink, Source
+from rules.events import BaselineOccasion, Event, EvidenceGap, Source
 from tiering.cluster.errors import NoLogDirs
 from tiering.cluster.host import HostSurvey, OfflineDir
+
+EMITTED_AT_ONCE = 500
+
+
+class ManySink(Protocol):
+    """Takes events about anything, many at once: a host's first look has thousands, and a sync is dear."""
+
+    def emit_many(self, events: Sequence[Event]) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Observer:
-    """`folder` is the agent's own. `has_remote`: whether a topic has Kafka's own tiered storage on."""
+    """`folder` is the agent's own. `has_remote`: whether a topic has Kafka's own tiered storage on; None: not
+    known, and then nothing is said of its replicas' log start."""
 
     survey: Callable[[], HostSurvey]
-    sink: EvidenceSink
+    sink: ManySink
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
     folder: Path
-    has_remote: Callable[[str], bool] = lambda _: False
+    has_remote: Callable[[str], bool | None] = lambda _: False
     reads: Reads = field(default_factory=FileReads)
     kept_every_ms: int = LOOK_KEPT_EVERY_MS
     _memory: Memory = field(init=False)
@@ -38,22 +49,36 @@ class Observer:
     _is_loaded: bool = False
     _pending: tuple[Event, ...] = ()
     _first: BaselineOccasion = BaselineOccasion.ONBOARDING
+    _has_missed: bool = False  # a look failed since the last that did not
 
     def __post_init__(self) -> None:
         self._memory = Memory(self.folder, kept_every_ms=self.kept_every_ms)
 
     def run_once(self) -> int:
         """Look, compare, keep, emit; how many events came of it. Raises NoLogDirs before the first look."""
+        has_missed, self._has_missed = self._has_missed, True
         survey = self._look()
         if not self._is_loaded:
             self._load(survey)
         self._emit()
         ports = Ports(reads=self.reads, new_id=self.new_id, has_remote=self.has_remote)
-        seen, events = observe(self._seen, survey, self.now_ms(), ports, first=self._first)
+        seen, events = observe(
+            self._seen, survey, self.now_ms(), ports, first=self._first, has_missed=has_missed
+        )
         self._memory.keep(seen, events)
-        self._seen, self._pending = seen, tuple(events)
+        self._seen, self._pending, self._has_missed = seen, tuple(events), False
         self._emit()
         return len(events)
+
+    @property
+    def replica_count(self) -> int:
+        """The replicas that are remembered, those out of sight among them."""
+        return 0 if self._seen is None else len(self._seen.replicas)
+
+    @property
+    def unread_count(self) -> int:
+        """Log dirs, partitions and checkpoints that could not be read at the last look."""
+        return 0 if self._seen is None else len(self._seen.offline) + len(self._seen.unread)
 
     def close(self) -> None:
         self._memory.close()
@@ -93,8 +118,8 @@ class Observer:
         )
 
     def _emit(self) -> None:
-        """What is not out yet. An event whose emit raised is emitted again next time, with all behind it."""
+        """What is not out yet. Events whose emit raised are emitted again next time, with all behind them."""
         while self._pending:
-            self.sink.emit(self._pending[0])
-            self._pending = self._pending[1:]
+            self.sink.emit_many(self._pending[:EMITTED_AT_ONCE])
+            self._pending = self._pending[EMITTED_AT_ONCE:]
         self._memory.emitted()

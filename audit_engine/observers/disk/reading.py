@@ -27,7 +27,7 @@ def read_on(
     doubtful: str,
     active_bytes: int | None,
     *,
-    has_remote: bool,
+    has_remote: bool | None,
 ) -> Replica:
     """What is there now; where a file cannot be read, what was there."""
     if known.listing is local.listing:
@@ -44,7 +44,7 @@ def read_on(
     if LOG_START_OFFSETS in doubtful:
         entry, start = known.checkpoint_entry, known.log_start
     else:
-        start = local.log_start(remote_storage=has_remote)
+        start = start_of(local, has_remote)
     watermark = local.checkpoint_high_watermark
     if REPLICATION_OFFSETS in doubtful or watermark is None:
         watermark = known.high_watermark
@@ -58,6 +58,11 @@ def read_on(
         epochs=epochs,
         listing=local.listing,
     )
+
+
+def start_of(local: LocalPartition, has_remote: bool | None) -> int | None:
+    """The log start by the files. What they mean depends on whether it may lie in another tier (KAFKA_FACTS 9)."""
+    return None if has_remote is None else local.log_start(remote_storage=has_remote)
 
 
 def pieces_of(reads: Reads, local: LocalPartition, known: Mapping[int, Piece]) -> tuple[Piece, ...]:

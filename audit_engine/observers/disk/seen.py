@@ -54,6 +54,13 @@ class Piece(NamedTuple):
     is_indexed: bool = False
 
 
+class Unread(NamedTuple):
+    """What is there and cannot be read. `before_ms`: the last look that could, if any could."""
+
+    before_ms: int | None
+    is_said: bool  # not at its first look: a broker may be writing it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     """A replica as it was when it was last compared.
@@ -106,6 +113,7 @@ class Seen:
     """What one look left behind. `offline` are the log dirs that could not be looked into.
 
     `moving` are the lives in -future directories: they become replicas when they take another's place.
+    `unread` are the partition directories and checkpoint files that could not be read, by path.
     """
 
     broker: BrokerIdentity
@@ -113,3 +121,4 @@ class Seen:
     replicas: Mapping[Life, Replica] = field(default_factory=lambda: MappingProxyType({}))
     offline: frozenset[str] = frozenset()
     moving: frozenset[Life] = frozenset()
+    unread: Mapping[str, Unread] = field(default_factory=lambda: MappingProxyType({}))

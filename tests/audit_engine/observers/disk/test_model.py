@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,8 @@ def _own(event: Event) -> dict[str, Any]:
 class Watched:
     """A disk, its observer with its folder, and what that one said."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, *, has_remote: Callable[[str], bool | None] = lambda _: False) -> None:
+        self.root, self.has_remote = root, has_remote
         self.said: list[Event] = []
         self.disk = Disk(root / "host", peek=lambda: None)
         self.now_ms = START_MS
@@ -68,8 +68,8 @@ class Watched:
         (root / "agent").mkdir()
         self.observer = self.begin()
 
-    def emit(self, event: Event) -> None:
-        self.said.append(event)
+    def emit_many(self, events: Sequence[Event]) -> None:
+        self.said += events
 
     def begin(self) -> Observer:
         surveyor = Surveyor(self.disk.paths, topics=TopicFilter(), now_ns=time.time_ns)
@@ -79,6 +79,7 @@ class Watched:
             now_ms=lambda: self.now_ms,
             new_id=lambda: f"e{next(self.ids)}",
             folder=self.root / "agent",
+            has_remote=self.has_remote,
             reads=ModelReads(),
             kept_every_ms=0,
         )

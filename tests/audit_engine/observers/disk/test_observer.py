@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,8 +10,18 @@ import pytest
 
 from audit_engine.observers.disk.differ import BASELINE_EVERY_MS, WATERMARK_EVERY_MS
 from audit_engine.observers.disk.memory import FILE_NAME
-from rules.events import Event, EvidenceGap, HighWatermark, LogBaseline, SegmentDeletedLocal
+from rules.events import (
+    Event,
+    EvidenceGap,
+    HighWatermark,
+    LogBaseline,
+    LogStartAdvanced,
+    ReplicaStarted,
+    SegmentClosed,
+    SegmentDeletedLocal,
+)
 from tests.audit_engine.observers.disk.test_model import Watched
+from tiering.cluster.host import HostSurvey
 
 
 @pytest.fixture
@@ -54,12 +65,11 @@ def test_what_a_killed_process_had_not_emitted_is_emitted_by_the_next_unchanged(
     watched.look()
     out: list[Event] = []
 
-    def emit(event: Event) -> None:
-        if out:
-            raise Killed
-        out.append(event)
+    def emit_many(events: Sequence[Event]) -> None:
+        out.extend(events)
+        raise Killed
 
-    monkeypatch.setattr(watched, "emit", emit)
+    monkeypatch.setattr(watched, "emit_many", emit_many)
     with pytest.raises(Killed):
         watched.look()
     monkeypatch.undo()
@@ -68,7 +78,8 @@ def test_what_a_killed_process_had_not_emitted_is_emitted_by_the_next_unchanged(
 
     ids = [each.event_id for each in watched.said if isinstance(each, SegmentDeletedLocal)]
     assert len(ids) == 2
-    assert out[0] in watched.said, "repeated as it was, since nobody knows that it was out"
+    assert out
+    assert watched.said[: len(out)] == out, "repeated as it was, since nobody knows that it was out"
 
 
 @pytest.mark.parametrize("damage", ["scribbled", "a bit"])
@@ -86,6 +97,92 @@ def test_a_damaged_memory_is_set_aside_and_said(watched: Watched, damage: str) -
     [baseline] = [each for each in watched.said if isinstance(each, LogBaseline)]
     assert baseline.occasion.value == "gap"
     assert list(path.parent.glob(f"{FILE_NAME}.unreadable-*"))
+
+
+def test_a_partition_that_cannot_be_read_is_said_once_and_its_state_when_it_is_back(watched: Watched) -> None:
+    """Not at the first look, as a broker may be writing it; the interval begins where it was read last."""
+    metadata, aside = watched.disk.home / "partition.metadata", watched.root / "aside"
+    seen_ms = watched.now_ms
+    metadata.rename(aside)
+    watched.look()
+    assert watched.said == []
+    watched.look()
+    watched.restart()
+    watched.look()
+
+    [gap] = watched.said
+    assert isinstance(gap, EvidenceGap)
+    assert (gap.problem, gap.topic, gap.partition) == ("partition_unreadable", "orders", 0)
+    assert gap.not_before_ms == seen_ms
+
+    watched.said.clear()
+    aside.rename(metadata)
+    watched.look()
+    [baseline] = watched.said
+    assert isinstance(baseline, LogBaseline)
+    assert baseline.occasion.value == "gap"
+
+
+def test_a_checkpoint_that_cannot_be_read_is_said_once(watched: Watched) -> None:
+    """What it would have told stays as it was, and that nobody read it is evidence."""
+    (watched.disk.home.parent / "replication-offset-checkpoint").write_bytes(b"scribbled")
+    for _ in range(4):
+        watched.look()
+
+    [gap] = watched.said
+    assert isinstance(gap, EvidenceGap)
+    assert gap.problem == "checkpoint_unreadable"
+    assert "replication-offset-checkpoint" in gap.detail
+    assert watched.observer.unread_count == 1
+
+
+def test_after_a_look_that_failed_each_replica_says_its_whole_state(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What went on meanwhile is told with the interval since the last look that did not fail."""
+    seen_ms = watched.now_ms
+    with monkeypatch.context() as patched:
+        patched.setattr(watched.observer, "survey", _fail)
+        for _ in range(3):
+            with pytest.raises(Killed):
+                watched.look()
+    watched.disk.roll(4)
+    watched.look()
+    watched.look()
+
+    closed, baseline = watched.said
+    assert isinstance(closed, SegmentClosed)
+    assert closed.not_before_ms == seen_ms
+    assert isinstance(baseline, LogBaseline)
+    assert baseline.occasion.value == "gap"
+
+
+def _fail() -> HostSurvey:
+    raise Killed
+
+
+def test_no_log_start_is_told_while_it_is_not_known_which_files_tell_it(tmp_path: Path) -> None:
+    """With Kafka's own tiered storage the entry alone counts, else the first segment too: no guess."""
+    known: list[bool | None] = [None]
+    watched = Watched(tmp_path, has_remote=lambda _: known[0])
+    watched.disk.roll(5)
+    watched.look()
+    watched.disk.roll(5)
+    watched.disk.expire(1)
+    for _ in range(3):
+        watched.look()
+    started, _, *rest = watched.said
+    assert isinstance(started, ReplicaStarted)
+    assert started.log_start is None
+    assert "log_start_advanced" not in {each.kind for each in rest}
+
+    known[0] = False
+    watched.look()
+    watched.disk.expire(1)
+    for _ in range(2):
+        watched.look()
+    [moved] = [each for each in watched.said if isinstance(each, LogStartAdvanced)]
+    assert (moved.old_start, moved.new_start) == (5, 10)
 
 
 def test_each_log_says_its_whole_state_once_in_six_hours(watched: Watched) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -37,8 +37,8 @@ class Told:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def emit(self, event: Event) -> None:
-        self.events.append(event)
+    def emit_many(self, events: Sequence[Event]) -> None:
+        self.events += events
 
 
 def test_a_scripted_day_is_told_as_it_was(broker: LocalCluster, tmp_path: Path) -> None:
