@@ -111,6 +111,8 @@ class MemoryUnusable(AuditError):
     Without it a deletion while the agent is down would go unseen. Its folder must exist and be writable.
     """
 
+    exit_code: ClassVar[int] = 54
+
     path: str
     why: str
 
