@@ -97,11 +97,10 @@ class ReplicaAdded(PartitionMetadataEvent):
 class ConfigEffective(ClusterEvent):
     """One key's value in force, of a topic or of a broker, static defaults included, and what it was before.
 
-    `old_value` is None at first sight, either is None where the key is unset or its value is kept secret. Of a
-    topic with a `broker_id`, it is what that broker goes by, its own defaults where the topic sets nothing; of
-    a broker, `broker_id` is the broker whose configuration it is. The same value from another place is told.
-    `metadata_offset` dates a dynamic change; None: a static one, or polled. Does not say who set it, nor
-    whether anything was deleted by it.
+    `old_value` is None at first sight, either is None where the key is unset or its value is kept secret.
+    `broker_id` is the broker whose configuration it is; of a topic, the broker that goes by it, with its own
+    defaults where the topic sets nothing. The same value from another place is told. `metadata_offset` dates
+    a dynamic change; None: a static one, or polled. Does not say who set it, nor whether it deleted anything.
     """
 
     kind: ClassVar[str] = "config_effective"
