@@ -94,27 +94,24 @@ class Decider:
 def fold(image: ClusterImage, changes: Iterable[Change]) -> ClusterImage:
     """The image after these changes of the log, which go on where it ends."""
     last: Change | None = None
-    draft = _Draft(image)
+    draft = Draft(image)
     decider = Decider(image.undecided)
     for last in changes:
         for change in decider.take(last):
-            _apply(draft, change)
+            draft.apply(change)
     if last is None:
         return image
     if decider.lost:
         draft.doubt(last.offset, f"a metadata transaction has more than {UNDECIDED_MAX} records")
-    return replace(
-        image,
-        **draft.touched(),
-        undecided=decider.undecided,
-        end_offset=last.offset + 1,
-        epoch=last.epoch,
-        timestamp_ms=last.timestamp_ms,
-    )
+    return draft.image(last, undecided=decider.undecided)
 
 
-class _Draft:
-    """An image being changed: each of its tables is copied when it is first asked for."""
+class Draft:
+    """An image being changed: each of its tables is copied when it is first asked for.
+
+    For who wants to see what each change alters: look before `apply` and after. It takes changes as they are
+    decided, and knows of no transaction.
+    """
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
@@ -144,35 +141,50 @@ class _Draft:
         """The first reason is kept: the others may follow from it."""
         self._unread = self._unread or self._image.unread or f"at metadata offset {offset}: {why}"
 
-    def touched(self) -> dict[str, Any]:
+    @property
+    def unread(self) -> str | None:
+        return self._unread or self._image.unread
+
+    def apply(self, change: Change) -> None:
+        record = change.record
+        if isinstance(record, SkippedRecord):
+            if record.reason is SkipReason.NEWER_VERSION and METADATA_RECORDS.get(record.api_key) in _FOLDED:
+                why = f"record type {record.api_key} has a newer version, {record.version}"
+                self.doubt(change.offset, why)
+            return
+        handler = _HANDLERS.get(type(record))
+        if handler is not None and (why := handler(self, record)) is not None:
+            self.doubt(change.offset, why)
+
+    def image(self, last: Change, *, undecided: tuple[Change, ...] | None = None) -> ClusterImage:
+        """What it has become; `last` is the last record that was taken."""
+        return replace(
+            self._image,
+            **self._touched(),
+            undecided=undecided,
+            end_offset=last.offset + 1,
+            epoch=last.epoch,
+            timestamp_ms=last.timestamp_ms,
+        )
+
+    def _touched(self) -> dict[str, Any]:
         tables = {
             name: MappingProxyType(table) for name, table in vars(self).items() if not name.startswith("_")
         }
         return tables | ({"unread": self._unread} if self._unread else {})
 
 
-def _apply(draft: _Draft, change: Change) -> None:
-    record = change.record
-    if isinstance(record, SkippedRecord):
-        if record.reason is SkipReason.NEWER_VERSION and METADATA_RECORDS.get(record.api_key) in _FOLDED:
-            draft.doubt(change.offset, f"record type {record.api_key} has a newer version, {record.version}")
-        return
-    handler = _HANDLERS.get(type(record))
-    if handler is not None and (why := handler(draft, record)) is not None:
-        draft.doubt(change.offset, why)
-
-
 # Each returns why the record does not fit the image, or None.
 
 
-def _topic(draft: _Draft, record: TopicRecord) -> str | None:
+def _topic(draft: Draft, record: TopicRecord) -> str | None:
     before = draft.topic_ids.get(record.name)
     draft.topics[record.topic_id] = record.name
     draft.topic_ids[record.name] = record.topic_id
     return None if before in (None, record.topic_id) else f"topic {record.name} is created while it exists"
 
 
-def _remove_topic(draft: _Draft, record: RemoveTopicRecord) -> str | None:
+def _remove_topic(draft: Draft, record: RemoveTopicRecord) -> str | None:
     name = draft.topics.pop(record.topic_id, None)
     if name is None:
         return f"topic {record.topic_id} is removed and was never there"
@@ -185,7 +197,7 @@ def _remove_topic(draft: _Draft, record: RemoveTopicRecord) -> str | None:
     return None
 
 
-def _partition(draft: _Draft, record: PartitionRecord) -> str | None:
+def _partition(draft: Draft, record: PartitionRecord) -> str | None:
     draft.partitions[PartitionKey(record.topic_id, record.partition_id)] = PartitionState(
         replicas=record.replicas,
         directories=record.directories,
@@ -200,7 +212,7 @@ def _partition(draft: _Draft, record: PartitionRecord) -> str | None:
     return None if record.topic_id in draft.topics else f"a partition of topic {record.topic_id}, not there"
 
 
-def _partition_change(draft: _Draft, record: PartitionChangeRecord) -> str | None:
+def _partition_change(draft: Draft, record: PartitionChangeRecord) -> str | None:
     key = PartitionKey(record.topic_id, record.partition_id)
     before = draft.partitions.get(key)
     if before is None:
@@ -246,7 +258,7 @@ def _directories(record: PartitionChangeRecord, before: PartitionState) -> tuple
     return tuple(known.get(replica, ZERO_UUID) for replica in record.replicas)
 
 
-def _config(draft: _Draft, record: ConfigRecord) -> None:
+def _config(draft: Draft, record: ConfigRecord) -> None:
     key = ConfigKey(record.resource_type, record.resource_name)
     entries = dict(draft.configs.get(key, {}))
     if record.value is None:
@@ -259,7 +271,7 @@ def _config(draft: _Draft, record: ConfigRecord) -> None:
         draft.configs.pop(key, None)
 
 
-def _register(draft: _Draft, record: RegisterBrokerRecord) -> None:
+def _register(draft: Draft, record: RegisterBrokerRecord) -> None:
     draft.brokers[record.broker_id] = BrokerState(
         broker_id=record.broker_id,
         incarnation_id=record.incarnation_id,
@@ -271,12 +283,12 @@ def _register(draft: _Draft, record: RegisterBrokerRecord) -> None:
     )
 
 
-def _unregister(draft: _Draft, record: UnregisterBrokerRecord) -> str | None:
+def _unregister(draft: Draft, record: UnregisterBrokerRecord) -> str | None:
     gone = draft.brokers.pop(record.broker_id, None)
     return None if gone is not None else f"broker {record.broker_id} is unregistered and was never there"
 
 
-def _registration_change(draft: _Draft, record: BrokerRegistrationChangeRecord) -> str | None:
+def _registration_change(draft: Draft, record: BrokerRegistrationChangeRecord) -> str | None:
     before = draft.brokers.get(record.broker_id)
     if before is None:
         return f"broker {record.broker_id} changes and was never there"
@@ -290,7 +302,7 @@ def _registration_change(draft: _Draft, record: BrokerRegistrationChangeRecord) 
     return None
 
 
-def _fence(draft: _Draft, record: FenceBrokerRecord | UnfenceBrokerRecord) -> str | None:
+def _fence(draft: Draft, record: FenceBrokerRecord | UnfenceBrokerRecord) -> str | None:
     before = draft.brokers.get(record.id)
     if before is None:
         return f"broker {record.id} is fenced or unfenced and was never there"
@@ -298,7 +310,7 @@ def _fence(draft: _Draft, record: FenceBrokerRecord | UnfenceBrokerRecord) -> st
     return None
 
 
-_HANDLERS: Mapping[type, Callable[[_Draft, Any], str | None]] = {
+_HANDLERS: Mapping[type, Callable[[Draft, Any], str | None]] = {
     TopicRecord: _topic,
     RemoveTopicRecord: _remove_topic,
     PartitionRecord: _partition,

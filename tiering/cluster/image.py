@@ -39,6 +39,7 @@ class Change:
     epoch: int
     timestamp_ms: int
     record: LogRecord
+    batch_end: int = field(default=0, compare=False)  # behind its batch: a controller's act is one, or more
 
 
 class PartitionKey(NamedTuple):

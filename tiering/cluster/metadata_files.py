@@ -142,6 +142,7 @@ def _read_batch(batch: BatchAt) -> MetadataBatch:
                 epoch=header.leader_epoch,
                 timestamp_ms=record.timestamp_ms,
                 record=read,
+                batch_end=header.next_offset,
             )
         )
     return MetadataBatch(

@@ -1,0 +1,101 @@
+"""A connection to one broker over which single questions are asked, one after the other.
+
+Owns a socket and its framing: a request, its answer, nothing in between. Every step keeps the timeout.
+
+Refuses answers longer than ANSWER_BYTES_MAX. Raises OSError where the network fails, LogFormatError where the
+answer is none, Unaskable where the settings or the broker's word stand in the way; the connection is to be
+closed then.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Mapping
+from types import TracebackType
+
+from tiering.cluster.quorum import messages
+from tiering.cluster.quorum.security import Unaskable, dialogue_of, mechanism_of, tls_of
+from tiering.log.errors import Malformed
+
+ANSWER_BYTES_MAX = 16 * 1024 * 1024  # some 50 bytes for each node of a cluster
+
+
+class Connection:
+    """Opened, authenticated and ready when it is made."""
+
+    def __init__(self, host: str, port: int, settings: Mapping[str, str], *, timeout_s: float) -> None:
+        tls, mechanism = tls_of(settings), mechanism_of(settings)
+        self._asked = 0
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        try:
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            if mechanism is not None:
+                self._authenticate(settings, mechanism)
+            self._versions = self._ask_versions()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def describe_quorum(self) -> messages.DescribeQuorumResponse:
+        """What the quorum's leader answers, by way of this broker."""
+        offered = self._versions.get(messages.DESCRIBE_QUORUM, range(0))
+        both = [each for each in messages.DescribeQuorumResponse.versions if each in offered]
+        if not both:
+            raise Unaskable("the broker does not take DescribeQuorum: it runs no KRaft, or is too new")
+        body = messages.describe_quorum_body()
+        frame = self._ask(messages.DESCRIBE_QUORUM, both[-1], body, is_flexible=True)
+        return messages.read_describe_quorum(frame, both[-1], self._asked)
+
+    def _ask_versions(self) -> Mapping[int, range]:
+        frame = self._ask(messages.API_VERSIONS, 0, b"")
+        error, found = messages.read_api_versions(frame, self._asked)
+        if error != 0:
+            raise Unaskable(f"the broker answers error {error} to ApiVersions")
+        return found
+
+    def _authenticate(self, settings: Mapping[str, str], mechanism: str) -> None:
+        frame = self._ask(messages.SASL_HANDSHAKE, 1, messages.string(mechanism))
+        error, offered = messages.read_sasl_handshake(frame, self._asked)
+        if error != 0:
+            raise Unaskable(f"the broker takes {', '.join(offered) or 'no SASL'}, not {mechanism}")
+        dialogue = dialogue_of(settings, mechanism)
+        saying = next(dialogue)
+        while True:
+            frame = self._ask(messages.SASL_AUTHENTICATE, 0, messages.sized(saying))
+            error, why, said = messages.read_sasl_authenticate(frame, self._asked)
+            if error != 0:
+                raise Unaskable(f"the broker refuses the credentials: {why or f'error {error}'}")
+            try:
+                saying = dialogue.send(said)
+            except StopIteration:
+                return
+
+    def _ask(self, api_key: int, version: int, body: bytes, *, is_flexible: bool = False) -> bytes:
+        self._asked += 1
+        self._socket.sendall(messages.request(api_key, version, self._asked, body, is_flexible=is_flexible))
+        [size] = struct.unpack(">i", self._read(4))
+        if not 4 <= size <= ANSWER_BYTES_MAX:
+            raise Malformed(position=0, what="answer", why=f"claims {size} bytes")
+        return self._read(size)
+
+    def _read(self, size_bytes: int) -> bytes:
+        content = bytearray()
+        while len(content) < size_bytes:
+            part = self._socket.recv(size_bytes - len(content))
+            if not part:
+                raise ConnectionResetError("the broker ended the connection")
+            content += part
+        return bytes(content)
