@@ -36,7 +36,7 @@ from tiering.log.crc import crc32c
 from tiering.log.defects import Defect, DefectKind, Reread, explain_break, explain_crc
 from tiering.log.errors import Malformed
 from tiering.log.record_checks import check_records
-from tiering.log.windows import ChainBreak, Window, read_windows
+from tiering.log.windows import WINDOW_BYTES, ChainBreak, Window, read_windows
 
 BLOCK_BATCHES = 4096  # columns of so many headers cost least a batch; 250 KiB
 OFFSETS_MAX = 2**31  # a segment's indexes hold offsets relative to its base as int32
@@ -108,14 +108,25 @@ def iter_batches(descriptor: int, *, start: int = 0) -> Iterator[BatchAt]:
 
     The CRC is not checked: ask `crc_matches`, or scan.
     """
-    for step in read_windows(descriptor, start=start):
+    for window in iter_windows(descriptor, start=start):
+        yield from batches_of(window)
+
+
+def iter_windows(descriptor: int, *, start: int = 0, window_bytes: int = WINDOW_BYTES) -> Iterator[Window]:
+    """Whole batches, many at a time. Raises Malformed where the file cannot be followed."""
+    for step in read_windows(descriptor, start=start, window_bytes=window_bytes):
         if isinstance(step, ChainBreak):
             defect = explain_break(_rereading(descriptor), step.position, step.size_bytes)
             raise Malformed(position=defect.position, what=defect.kind.value, why=defect.detail)
-        for begin, end in pairwise(step.bounds):
-            batch = step.buffer[begin:end]
-            yield BatchAt(read_header(batch), step.start + begin, batch)
-            batch.release()
+        yield step
+
+
+def batches_of(window: Window) -> Iterator[BatchAt]:
+    """Each batch of a window, while the window is valid."""
+    for begin, end in pairwise(window.bounds):
+        batch = window.buffer[begin:end]
+        yield BatchAt(read_header(batch), window.start + begin, batch)
+        batch.release()
 
 
 def scan_segment(
