@@ -17,15 +17,16 @@ from tiering.log.remote_metadata import (
     SegmentLeaderEpoch,
     TopicIdPartition,
 )
+from tiering.log.wire import Uuid
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
-TOPIC_ID = "CgkTzsXgRlOwPTRJHnL2yg"
+TOPIC_ID = Uuid("CgkTzsXgRlOwPTRJHnL2yg")
 METADATA_ID = "3cVtEW_RTm2TSqxDBnRsEA"
 ORDERS = TopicIdPartition(name="orders", id=TOPIC_ID, partition=3)
 
 
-def segment_id(number: int) -> str:
-    return f"{'A' * 17}{number:04d}A"
+def segment_id(number: int) -> Uuid:
+    return Uuid(f"{'A' * 17}{number:04d}A")
 
 
 def started(
