@@ -22,6 +22,8 @@ from statistics import median
 from typing import Any
 
 ROUNDS = 5
+# Python keeps what it compiled and writes in blocks, unless it is told not to.
+_NOT_A_USERS = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,7 @@ def run(command: Sequence[object]) -> Ran:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        # As a user's machine has it: Python keeps what it compiled.
-        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+        env={name: value for name, value in os.environ.items() if name not in _NOT_A_USERS},
     )
     assert child.stderr is not None
     complaint = child.stderr.read()

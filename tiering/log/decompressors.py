@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 
+import cramjam
 import pyarrow as pa
 
 from tiering.log.codec import Codec
@@ -28,12 +29,24 @@ def decompress(codec: Codec, compressed: memoryview, position: int, limit_bytes:
     try:
         if codec is Codec.SNAPPY:
             return _snappy(compressed, position, limit_bytes)
-        return _stream(codec.name.lower(), compressed, position, limit_bytes)
+        if codec is Codec.ZSTD and (plain := zstd_at_once(compressed, limit_bytes)) is not None:
+            return plain
+        return stream(codec.name.lower(), compressed, position, limit_bytes)
     except (OSError, pa.ArrowException) as exc:
         raise Malformed(position=position, what=f"{codec.name.lower()} data", why=str(exc)) from exc
 
 
-def _stream(name: str, compressed: memoryview, position: int, limit_bytes: int) -> bytes:
+def zstd_at_once(compressed: memoryview, limit_bytes: int) -> bytes | None:
+    """In half the time of a stream; None where it takes more room than most do, or is broken."""
+    room = bytearray(min(limit_bytes, max(_FIRST_READ_BYTES_MIN, _FIRST_READ_RATIO * len(compressed))))
+    try:
+        size_bytes = cramjam.zstd.decompress_into(compressed, room)
+    except cramjam.DecompressionError:
+        return None
+    return bytes(memoryview(room)[:size_bytes])
+
+
+def stream(name: str, compressed: memoryview, position: int, limit_bytes: int) -> bytes:
     pieces: list[bytes] = []
     total_bytes = 0
     wanted_bytes = max(_FIRST_READ_BYTES_MIN, _FIRST_READ_RATIO * len(compressed))

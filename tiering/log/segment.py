@@ -35,7 +35,7 @@ from tiering.log.columns import ChainEnd, HeaderBlock, epoch_starts, first_defec
 from tiering.log.crc import crc32c
 from tiering.log.defects import Defect, DefectKind, Reread, explain_break, explain_crc
 from tiering.log.errors import Malformed
-from tiering.log.record_checks import check_records
+from tiering.log.record_checks import check_records, suspects
 from tiering.log.windows import WINDOW_BYTES, ChainBreak, Window, read_windows
 
 BLOCK_BATCHES = 4096  # columns of so many headers cost least a batch; 250 KiB
@@ -285,7 +285,7 @@ class _Scanner:
         good = len(block) if found is None else found[0]
         defect = None if found is None else self._describe(block, *found)
         if window is not None:
-            deep = self._check_records(window, good)
+            deep = self._check_records(window, block, good)
             if deep is not None:
                 good, defect = deep
         hole = self._note_holes(block, good)
@@ -316,9 +316,11 @@ class _Scanner:
         }[kind]
         return Defect(kind=kind, position=position, offset=base, detail=detail)
 
-    def _check_records(self, window: Window, good: int) -> tuple[int, Defect] | None:
+    def _check_records(self, window: Window, block: HeaderBlock, good: int) -> tuple[int, Defect] | None:
         exact = self._compaction is Compaction.NEVER
-        for index in range(good):
+        for index in suspects(window.buffer, window.bounds, block, offsets_exact=exact):
+            if index >= good:
+                return None
             begin, end = window.bounds[index], window.bounds[index + 1]
             with window.buffer[begin:end] as batch:
                 defect = check_records(batch, window.start + begin, offsets_exact=exact)

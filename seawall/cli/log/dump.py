@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
-from dataclasses import asdict, is_dataclass
-from datetime import datetime, timezone
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from seawall.cli.log.errors import FileBroken, NoSuchPath, NotKafkas, PathUnreadable
+from seawall.cli.log.lines import Row, WindowLines, record_line, time_text
 from tiering.log.batch import BatchHeader, Record, TransactionMarker, read_marker
 from tiering.log.checkpoints import (
     OFFSET_CHECKPOINTS,
@@ -29,13 +30,14 @@ from tiering.log.index import read_offset_index, read_time_index
 from tiering.log.kraft.control import read_control_record
 from tiering.log.kraft.records import read_metadata_record
 from tiering.log.producer_snapshot import read_producer_snapshot
+from tiering.log.record_columns import are_worth_it
 from tiering.log.remote_metadata import read_remote_metadata
-from tiering.log.segment import BatchAt, iter_batches
+from tiering.log.segment import BatchAt, batches_of, iter_windows
 from tiering.log.transaction_index import read_transaction_index
 
 REMOTE_METADATA_TOPIC = "__remote_log_metadata"
-VALUE_SHOWN_BYTES = 80
-Row = dict[str, Any]
+_CODEC_NAMES = {codec.value: codec.name.lower() for codec in Codec}
+WINDOW_BYTES = 8 * 1024 * 1024  # the more batches side by side, the less each costs
 
 
 class Decode(str, Enum):
@@ -45,6 +47,22 @@ class Decode(str, Enum):
     NONE = "none"
     KRAFT = "kraft"
     REMOTE = "remote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What to print of a segment."""
+
+    records: bool
+    values: bool
+    decode: Decode
+    start: int | None
+    in_lines: bool  # for people
+
+    @property
+    def lines_are_enough(self) -> bool:
+        """Whether nothing of a record is asked for but what its line says."""
+        return self.records and self.in_lines and not self.values and self.decode is Decode.NONE
 
 
 def dump(
@@ -71,19 +89,22 @@ def dump(
     try:
         if not path.exists():
             raise NoSuchPath(path=path)
-        rows = _rows(path, records=records or values, values=values, decode=decode, start=start)
+        asked = Asked(
+            records=records or values, values=values, decode=decode, start=start, in_lines=not as_json
+        )
+        rows = _rows(path, asked)
         for row in islice(rows, limit):
-            typer.echo(json.dumps(row) if as_json else _line(row))
+            sys.stdout.write((json.dumps(row) if as_json else _line(row)) + "\n")
     except LogFormatError as exc:
         raise FileBroken(path=path, why=str(exc)) from exc
     except OSError as exc:
         raise PathUnreadable(path=path, why=exc.strerror or str(exc)) from exc
 
 
-def _rows(path: Path, *, records: bool, values: bool, decode: Decode, start: int | None) -> Iterator[Row]:
+def _rows(path: Path, asked: Asked) -> Iterator[Row]:
     file = classify(path)
     if file.kind in (FileKind.SEGMENT, FileKind.KRAFT_SNAPSHOT):
-        return _batch_rows(path, records=records, values=values, decode=_decoding(file, decode), start=start)
+        return _batch_rows(path, replace(asked, decode=_decoding(file, asked.decode)))
     if file.kind is FileKind.UNKNOWN and path.name not in (META_PROPERTIES, *OFFSET_CHECKPOINTS):
         raise NotKafkas(path=path)
     return _entry_rows(file, path.read_bytes())
@@ -99,23 +120,27 @@ def _decoding(file: LogFile, asked: Decode) -> Decode:
     return by_topic.get(name.topic if name else "", Decode.NONE)
 
 
-def _batch_rows(
-    path: Path, *, records: bool, values: bool, decode: Decode, start: int | None
-) -> Iterator[Row]:
+def _batch_rows(path: Path, asked: Asked) -> Iterator[Row]:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for batch in iter_batches(descriptor):
-            if start is not None and batch.header.last_offset < start:
-                continue
-            row = _batch_row(batch)
-            if records and row["crc_ok"]:
-                row["records"] = [
-                    _record_row(batch.header, record, values=values, decode=decode)
-                    for record in batch.records()
-                ]
-            yield row
+        for window in iter_windows(descriptor, window_bytes=WINDOW_BYTES):
+            lines = WindowLines(window) if asked.lines_are_enough and are_worth_it(len(window)) else None
+            for index, batch in enumerate(batches_of(window)):
+                if asked.start is not None and batch.header.last_offset < asked.start:
+                    continue
+                row = _batch_row(batch)
+                if asked.records and row["crc_ok"]:
+                    row |= _records(batch, asked, None if lines is None else lines.of(index))
+                yield row
     finally:
         os.close(descriptor)
+
+
+def _records(batch: BatchAt, asked: Asked, lines: list[str] | None) -> Row:
+    """The records of a batch: their lines, where those are there, or rows."""
+    if lines is not None and not batch.header.is_control:
+        return {"lines": lines}
+    return {"records": [_record_row(batch.header, record, asked) for record in batch.records()]}
 
 
 def _batch_row(batch: BatchAt) -> Row:
@@ -128,7 +153,7 @@ def _batch_row(batch: BatchAt) -> Row:
         "position": batch.position,
         "size_bytes": header.size_bytes,
         "leader_epoch": header.leader_epoch,
-        "codec": Codec(number).name.lower() if number in tuple(Codec) else f"unknown ({number})",
+        "codec": _CODEC_NAMES.get(number) or f"unknown ({number})",
         "base_timestamp_ms": header.base_timestamp_ms,
         "max_timestamp_ms": header.max_timestamp_ms,
         "timestamp_type": "log_append" if header.is_log_append_time else "create",
@@ -143,17 +168,17 @@ def _batch_row(batch: BatchAt) -> Row:
     }
 
 
-def _record_row(header: BatchHeader, record: Record, *, values: bool, decode: Decode) -> Row:
+def _record_row(header: BatchHeader, record: Record, asked: Asked) -> Row:
     row: Row = {"offset": record.offset, "timestamp_ms": record.timestamp_ms}
     if header.is_control:
         row["control"] = _control(record)
         return row
     row["key_bytes"] = None if record.key is None else len(record.key)
     row["value_bytes"] = None if record.value is None else len(record.value)
-    if decode is not Decode.NONE and record.value is not None:
-        read = read_metadata_record if decode is Decode.KRAFT else read_remote_metadata
+    if asked.decode is not Decode.NONE and record.value is not None:
+        read = read_metadata_record if asked.decode is Decode.KRAFT else read_remote_metadata
         row["message"] = _typed(read(record.value))
-    if values:
+    if asked.values:
         row |= {**_content("key", record.key), **_content("value", record.value)}
         row["headers"] = [{"name": name, **_content("value", value)} for name, value in record.headers]
     return row
@@ -226,45 +251,14 @@ def _line(row: Row) -> str:
         return "  ".join(f"{name} {value}" for name, value in row.items())
     flags = [name for name in ("transactional", "control") if row[name]]
     if row["delete_horizon_ms"] is not None:
-        flags.append(f"delete horizon {_time(row['delete_horizon_ms'])}")
+        flags.append(f"delete horizon {time_text(row['delete_horizon_ms'])}")
     line = (
         f"[{row['base_offset']}, {row['next_offset']})  {row['record_count']} records  "
-        f"epoch {row['leader_epoch']}  {_time(row['max_timestamp_ms'])}  {row['codec']}  "
+        f"epoch {row['leader_epoch']}  {time_text(row['max_timestamp_ms'])}  {row['codec']}  "
         f"{row['size_bytes']} bytes at {row['position']}  crc {row['crc']:08x} "
         f"{'ok' if row['crc_ok'] else 'WRONG'}"
     )
     if row["producer_id"] >= 0:
         line += f"  producer {row['producer_id']}/{row['producer_epoch']} seq {row['base_sequence']}"
-    return "\n".join(
-        [line + "".join(f"  {flag}" for flag in flags), *map(_record_line, row.get("records", ()))]
-    )
-
-
-def _record_line(row: Row) -> str:
-    line = f"    {row['offset']}  {_time(row['timestamp_ms'])}"
-    if "control" in row:
-        return f"{line}  {_short(json.dumps(row['control']))}"
-    for name in ("key", "value"):
-        size = row[f"{name}_bytes"]
-        shown = row.get(name, row.get(f"{name}_hex"))
-        line += f"  {name} " + ("null" if size is None else f"{size} bytes")
-        if shown is not None:
-            line += f" {_short(repr(shown))}"
-    if row.get("headers"):
-        line += f"  headers {_short(json.dumps(row['headers']))}"
-    if "message" in row:
-        line += f"  {json.dumps(row['message'])}"
-    return line
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= VALUE_SHOWN_BYTES else text[: VALUE_SHOWN_BYTES - 1] + "…"
-
-
-def _time(timestamp_ms: int) -> str:
-    """A time for people; a number where it is none (-1, or far beyond the calendar)."""
-    try:
-        at = datetime.fromtimestamp(timestamp_ms / 1000, tz=timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z") if timestamp_ms >= 0 else "no time"
+    lines = row.get("lines") or map(record_line, row.get("records", ()))
+    return "\n".join([line + "".join(f"  {flag}" for flag in flags), *lines])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,38 @@ def test_dump_gives_json_lines(tmp_path: Path) -> None:
     ]
     assert (second["control"], second["producer_id"]) == (True, 9)
     assert second["records"][0]["control"] == {"type": "abort", "coordinator_epoch": 4}
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_dump_prints_many_batches_as_it_prints_one(tmp_path: Path, codec: str) -> None:
+    """A window of many batches is read side by side; each line is the one that its batch alone would give."""
+    odd = [
+        encode_batch(
+            [
+                PlainRecord(offset=0, timestamp_ms=-1, key=None, value=None),
+                PlainRecord(offset=1, timestamp_ms=T0_MS, key=b"", value=b"v" * 200, headers=[("h", None)]),
+                PlainRecord(offset=2, timestamp_ms=300_000_000_000_000, value=b"far beyond the calendar"),
+            ],
+            codec=codec,
+        ),
+        encode_control_batch(3, commit=True, producer_id=9, timestamp_ms=T0_MS),
+    ]
+    content = [*odd, *batches(4, count=80, records_each=4, codec=codec)]
+    broken = bytearray(content[9])
+    broken[65] ^= 4
+    content[9] = bytes(broken)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+
+    together = seawall("log", "dump", "--records", write_segment(tmp_path, 0, content))
+    lines = []
+    for position, batch in zip(accumulate(map(len, content), initial=0), content, strict=False):
+        ran = seawall("log", "dump", "--records", write_segment(alone, 0, [batch]))
+        lines += ran.stdout.replace(" at 0  crc", f" at {position}  crc").splitlines()
+
+    assert together.status == 0
+    assert together.stdout.splitlines() == lines
+    assert len(lines) == len(content) + 3 + 1 + 4 * 79
 
 
 def test_dump_starts_and_stops_where_it_is_told(tmp_path: Path) -> None:

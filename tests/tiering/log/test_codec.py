@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
+from random import Random
 
 import cramjam
 import pytest
 
 from tests.encode.record_batch import compress
+from tiering.log import decompressors
 from tiering.log.codec import Codec, decompress
 from tiering.log.errors import EndOfBuffer, LogFormatError, Malformed, TooLarge
 
@@ -84,3 +87,28 @@ def test_the_position_of_the_payload_is_in_the_error() -> None:
     with pytest.raises(Malformed) as caught:
         decompress(Codec.ZSTD, memoryview(b"not zstd at all"), position=61)
     assert caught.value.position == 61
+
+
+def test_zstd_at_once_says_what_the_stream_says() -> None:
+    """Two thousand payloads, most of them broken: what is read in one go is what piece by piece gives."""
+    chance = Random(405)
+    whole = [compress("zstd", bytes(chance.choices(b"abcdef", k=chance.randint(0, 5000)))) for _ in range(20)]
+    payloads = [*whole, *(a + b for a, b in pairwise(whole))]
+    read = 0
+    for number in range(2000):
+        payload = bytearray(chance.choice(payloads))
+        change = chance.choice(["none", "flip", "cut", "grow"])
+        if change == "flip":
+            payload[chance.randrange(len(payload))] ^= 1 << chance.randrange(8)
+        elif change == "cut":
+            del payload[chance.randrange(len(payload)) :]
+        elif change == "grow":
+            payload += chance.randbytes(chance.randint(1, 20))
+        at_once = decompressors.zstd_at_once(memoryview(payload), 1 << 20)
+        if at_once is not None:
+            read += 1
+            assert at_once == decompressors.stream("zstd", memoryview(payload), 0, 1 << 20), (
+                f"{number}: {change}"
+            )
+
+    assert read > 500

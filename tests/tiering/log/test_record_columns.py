@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from random import Random
 
@@ -16,7 +17,9 @@ from tests.tiering.log.fuzz import SEED, mutation
 from tests.tiering.log.test_batch import record_lists
 from tiering.log import record_columns
 from tiering.log.batch import HEADER_BYTES, LOG_APPEND_TIME, read_header, read_records
+from tiering.log.columns import read_block
 from tiering.log.errors import LogFormatError
+from tiering.log.record_checks import check_records, suspects
 from tiering.log.record_columns import read_record_columns
 
 Told = list[tuple[int, int, int, int]]  # offset, time, size of key, size of value
@@ -137,3 +140,47 @@ def test_a_window_without_records_is_read() -> None:
 
     assert by_columns([empty]) == [[]]
     assert by_columns(content) == [one_by_one(batch) for batch in content]
+
+
+def lying_batch(chance: Random, base: int) -> bytes:
+    """Five records that hold what their header says, or not in one of many ways."""
+    records = plain_records(base, 5)
+    lie = chance.choice(["none", "none", "hole", "back", "before", "delta", "time", "count", "payload"])
+    if lie in ("hole", "back", "before"):
+        moved = chance.randrange(1, 4)
+        offset = {"hole": base + 7, "back": base + moved - 1, "before": base - 1}[lie]
+        records[moved] = replace(records[moved], offset=offset)
+    batch_of: dict[str, int] = {"base_offset": base, "base_timestamp_ms": T0_MS + base}
+    if lie == "delta":
+        batch_of["last_offset_delta"] = chance.choice([3, 5, 9])
+    if lie == "time":
+        batch_of["max_timestamp_ms"] = T0_MS
+    if lie == "count":
+        batch_of["record_count"] = chance.choice([0, 4, 6])
+    if lie == "payload":
+        return encode_batch(records, payload=chance.randbytes(40))
+    return encode_batch(records, codec=chance.choice(["none", "lz4"]), **batch_of)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("offsets_exact", [True, False])
+def test_whoever_is_no_suspect_has_nothing_wrong_with_it(offsets_exact: bool) -> None:
+    """Four thousand batches, most of them lying: those excused are those that reading one by one excuses."""
+    chance = Random(405)
+    good = suspected = 0
+    for _ in range(20):
+        content = [lying_batch(chance, base) for base in range(10, 2010, 10)]
+        bounds = [0, *accumulate(len(batch) for batch in content)]
+        headers = b"".join(batch[:HEADER_BYTES] for batch in content)
+        block = read_block(headers, bounds[:-1], [0] * len(content))
+        found = set(suspects(memoryview(b"".join(content)), bounds, block, offsets_exact=offsets_exact))
+        bad = {
+            index
+            for index, batch in enumerate(content)
+            if check_records(memoryview(batch), 0, offsets_exact=offsets_exact) is not None
+        }
+        assert found == bad
+        good += len(content) - len(bad)
+        suspected += len(bad)
+
+    assert good > 500
+    assert suspected > 500
