@@ -9,8 +9,8 @@ matching). So
     L < E     the copy may hold what the leader of E never had: nothing is known until a record of E is read
 
 A leader begins its epoch with a record, so the second case ends by itself. A snapshot is made of committed
-records alone: where the quorum cannot be asked, all below the newest one's end is committed, and the rest
-waits.
+records alone, up to one of the epoch in its name: where the quorum cannot be asked, a snapshot's end is as
+good as a watermark of that epoch, and the rest waits.
 
 Owns this reasoning. Invariant: never above what is committed; -1 where nothing is known.
 """
@@ -32,6 +32,7 @@ def committed_below(mark: QuorumMark | Unknown, read: ClusterImage) -> int:
     return mark.high_watermark
 
 
-def committed_by_snapshots(listing: MetadataListing) -> int:
-    """By the newest snapshot of the directory."""
-    return max((each.end_offset for each in listing.snapshots), default=NOTHING_KNOWN)
+def committed_by_snapshots(listing: MetadataListing, read: ClusterImage) -> int:
+    """By the newest snapshot of the directory that what was read agrees with."""
+    ends = (each.end_offset for each in listing.snapshots if each.epoch <= read.epoch)
+    return max(ends, default=NOTHING_KNOWN)
