@@ -150,6 +150,10 @@ class KafkaCluster:
             for name, entries in found.items()
         }
 
+    def topic_entries(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, Setting] | Unknown]:
+        """Every entry of these topics, as one broker sees it."""
+        return self._answered(sorted(set(topics)), _Connection.describe_topic_configs)
+
     def broker_settings(self, broker_id: int) -> BrokerSettings | Unknown:
         """What a broker gives of itself, static entries and defaults included. It answers for itself."""
         name = str(broker_id)
