@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import compress, pairwise
@@ -157,11 +156,8 @@ def _insert(state: TableState, keys: Sequence[bytes], values: Sequence[bytes], o
     rows = state.store.rows[first:]
     for name in COLUMNS_IN_SEAL:
         rows[name] = opened[name]
-    # Compressing needs no interpreter, hashing records of this size does: they go on side by side.
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="compress") as beside:
-        places = beside.submit(state.values.add_all, values)
-        digests = b"".join([sha256(key + value).digest() for key, value in zip(keys, values, strict=True)])
-        rows["chunk"], rows["start"], rows["length"] = places.result()
+    rows["chunk"], rows["start"], rows["length"] = state.values.add_all(values)
+    digests = b"".join([sha256(key + value).digest() for key, value in zip(keys, values, strict=True)])
     rows["digest"] = np.frombuffer(digests, np.uint8).reshape(-1, DIGEST_BYTES)
     rows["digest"][rows["state"] == DELETED] = 0
     return first

@@ -1,8 +1,9 @@
 """Record values kept in memory, compressed together, each one to be had again as it was stored.
 
 Values of one topic differ little: together they compress to a fifth, each alone hardly at all. So they are
-gathered in chunks of CHUNK_BYTES; a full one is compressed and never changed. What is superseded stays in its
-chunk, and is counted; `needs_rewriting` says when half of all is waste.
+gathered in chunks of CHUNK_BYTES; a full one is compressed and never changed. When many values come at once
+a thread compresses their chunks, one thread for the process: the few that wait for it are read as they are.
+What is superseded stays in its chunk, and is counted; `needs_rewriting` says when half of all is waste.
 
 Owns the bytes and where they are. Refuses to know which values are still wanted: the table says, by `drop`
 and when it rewrites.
@@ -14,7 +15,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import BoundedSemaphore
 from typing import Any, NamedTuple
 
 import cramjam
@@ -25,7 +28,7 @@ CHUNK_BYTES = 256 * 1024
 COMPRESSION_LEVEL = 1
 UNPACKED_CHUNKS = 16  # what a scan in order needs, many times over
 WASTE_BYTES = 4 << 20  # not worth a rewrite
-
+WAITING_CHUNKS_MAX = 64  # 16 MiB, in all tables together
 
 Column = npt.NDArray[Any]
 
@@ -38,20 +41,59 @@ class Place(NamedTuple):
     length: int
 
 
+class _Chunk:
+    """Bytes that do not change any more, compressed or not yet. Whoever asks while a thread compresses them
+    gets them from the one form or the other: the new one is there before the old one goes."""
+
+    __slots__ = ("_packed", "_plain", "length")
+
+    def __init__(self, length: int, *, plain: bytes | None = None, packed: bytes | None = None) -> None:
+        self.length = length
+        self._plain = plain
+        self._packed = packed
+
+    def pack(self) -> bytes:
+        plain = self._plain
+        if plain is not None:
+            self._packed = bytes(cramjam.zstd.compress(plain, level=COMPRESSION_LEVEL))
+            self._plain = None
+        assert self._packed is not None
+        return self._packed
+
+    def unpack(self) -> bytes:
+        plain = self._plain
+        return bytes(cramjam.zstd.decompress(self._packed)) if plain is None else plain
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._plain or self._packed or b"")
+
+
+_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compress")
+_may_wait = BoundedSemaphore(WAITING_CHUNKS_MAX)
+
+
+def _pack_soon(chunk: _Chunk) -> None:
+    """Leave a chunk to the thread. Whatever fails there fails again for whoever asks for it packed."""
+    _may_wait.acquire()
+    _thread.submit(chunk.pack).add_done_callback(lambda _: _may_wait.release())
+
+
 class StoredValues:
     """Values in the order in which they came."""
 
     def __init__(
         self, packed: Iterable[tuple[bytes, int]] = (), tail: bytes = b"", dropped_bytes: int = 0
     ) -> None:
-        self._packed = list(packed)  # compressed bytes, and how many they were
+        self._chunks = [_Chunk(length, packed=content) for content, length in packed]
         self._tail = bytearray(tail)
         self._unpacked: OrderedDict[int, bytes] = OrderedDict()
         self._dropped_bytes = dropped_bytes
 
     @property
     def packed(self) -> Sequence[tuple[bytes, int]]:
-        return self._packed
+        """Each chunk, compressed, and how many bytes it was."""
+        return [(chunk.pack(), chunk.length) for chunk in self._chunks]
 
     @property
     def tail(self) -> bytes:
@@ -65,18 +107,20 @@ class StoredValues:
     def size_bytes(self) -> int:
         """What the values take in memory, places not counted."""
         unpacked = sum(map(len, self._unpacked.values()))
-        return sum(len(chunk) for chunk, _ in self._packed) + len(self._tail) + unpacked
+        return sum(chunk.size_bytes for chunk in self._chunks) + len(self._tail) + unpacked
 
     @property
     def stored_bytes(self) -> int:
         """What was added, as it was, waste included."""
-        return sum(length for _, length in self._packed) + len(self._tail)
+        return sum(chunk.length for chunk in self._chunks) + len(self._tail)
 
     def add(self, value: bytes) -> Place:
-        place = Place(len(self._packed), len(self._tail), len(value))
+        place = Place(len(self._chunks), len(self._tail), len(value))
         self._tail += value
         if len(self._tail) >= CHUNK_BYTES:
-            self._packed.append((_compressed(self._tail), len(self._tail)))
+            chunk = _Chunk(len(self._tail), plain=bytes(self._tail))
+            chunk.pack()
+            self._chunks.append(chunk)
             self._tail.clear()
         return place
 
@@ -90,10 +134,11 @@ class StoredValues:
         cuts = starts[firsts]
         cuts[0] = 0  # what was in the tail already is before the first of these values
         numbers = np.cumsum(np.diff(slices, prepend=slices[0]) > 0)
-        chunks, begins = len(self._packed) + numbers, cuts[numbers]
+        chunks, begins = len(self._chunks) + numbers, cuts[numbers]
         for begin, end in pairwise([*cuts.tolist(), len(joined)]):
             if end < len(joined):
-                self._packed.append((_compressed(joined[begin:end]), end - begin))
+                self._chunks.append(_Chunk(end - begin, plain=joined[begin:end]))
+                _pack_soon(self._chunks[-1])
         self._tail = bytearray(joined[int(cuts[-1]) :])
         return chunks, starts - begins, lengths
 
@@ -106,20 +151,16 @@ class StoredValues:
         return self._dropped_bytes > WASTE_BYTES and 2 * self._dropped_bytes > self.stored_bytes
 
     def get(self, place: Place) -> bytes:
-        chunk = self._tail if place.chunk == len(self._packed) else self._chunk(place.chunk)
+        chunk = self._tail if place.chunk == len(self._chunks) else self._chunk(place.chunk)
         return bytes(chunk[place.start : place.start + place.length])
 
     def _chunk(self, number: int) -> bytes:
         found = self._unpacked.get(number)
         if found is None:
-            found = bytes(cramjam.zstd.decompress(self._packed[number][0]))
+            found = self._chunks[number].unpack()
             self._unpacked[number] = found
             if len(self._unpacked) > UNPACKED_CHUNKS:
                 self._unpacked.popitem(last=False)
         else:
             self._unpacked.move_to_end(number)
         return found
-
-
-def _compressed(chunk: bytes | bytearray) -> bytes:
-    return bytes(cramjam.zstd.compress(bytes(chunk), level=COMPRESSION_LEVEL))
