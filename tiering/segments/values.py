@@ -62,7 +62,10 @@ class _Chunk:
 
     def unpack(self) -> bytes:
         plain = self._plain
-        return bytes(cramjam.zstd.decompress(self._packed)) if plain is None else plain
+        if plain is not None:
+            return plain
+        assert self._packed is not None
+        return bytes(cramjam.zstd.decompress(self._packed))
 
     @property
     def size_bytes(self) -> int:
