@@ -80,7 +80,7 @@ def verify(
         bool,
         typer.Option(
             "--records",
-            help="Also decompress and parse every record, and follow every index entry. Ten times slower.",
+            help="Also decompress and parse every record, and follow every index entry. Five to ten times slower.",
         ),
     ] = False,
     compacted: Annotated[
