@@ -5,14 +5,18 @@
     warning          says when local retention comes nearer than the upload
     expiry, trim     remove what the policy wants removed, after looking again
     snapshot         keeps the table on disk
+    observe_…        look at the broker, and say what they see (`observing`)
+    heartbeat        says how far the events are counted
     evidence         publishes events, hears other agents
     http             answers probes
 
 A stop (SIGTERM, SIGINT) lets the steps that are being taken come to their end, for STOP_GRACE_S at most:
 what is cut off then is what a kill -9 would cut off, and the next agent finds it.
 
-Owns the order of start and end. Refuses to begin before the table has caught up: until then it looks at
-nothing, copies nothing and removes nothing (T2, T4, T5 go by the table).
+With `agent.observe_only` there is no table, no bucket and no loop but those of the evidence: `observe_only`.
+
+Owns the order of start and end. Refuses to begin before the table has caught up: until then it copies nothing
+and removes nothing (T2, T4, T5 go by the table). It observes from the start.
 
 Invariant: whatever ends a loop ends the process with a word on why, or the loop begins again; never a process
 that is alive and does nothing.
@@ -20,12 +24,9 @@ that is alive and does nothing.
 
 from __future__ import annotations
 
-import os
 import time
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from threading import Event, Lock
@@ -36,21 +37,24 @@ from prometheus_client import CollectorRegistry
 from rules.events import TrimCertified, TrimOutcome
 from seawall import connections
 from seawall.agent import host
-from seawall.agent.errors import BucketUnfit, WrongCluster
-from seawall.agent.evidence import Clockwork, open_spool
+from seawall.agent.errors import BucketUnfit
 from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
 from seawall.agent.leadership import SharedLeadership
 from seawall.agent.lock import locked
 from seawall.agent.loops import Loop, LoopContext, turn
 from seawall.agent.metrics import AgentMetrics, Tally
+from seawall.agent.observe_only import ObserveOnly
+from seawall.agent.observing import Ground, Observing, posts
 from seawall.agent.policy import PolicyWatch
+from seawall.agent.publishing import Publishing, open_spool
 from seawall.agent.rates import Uploaders
 from seawall.agent.removing import Removing, Told
 from seawall.agent.sink import LoggedSink
 from seawall.agent.snapshots import Snapshots
 from seawall.agent.table import open_table
 from seawall.agent.watching import Watching
+from seawall.agent.world import CLIENT_ID, CLOCKWORK, World, open_cluster
 from seawall.settings import Settings
 from tiering.cluster.file_events import FileEvents, Look, Lookout
 from tiering.cluster.host import HostSurvey, LocalPartition
@@ -77,24 +81,15 @@ class Stopped(StatedError):
     """the agent was asked to stop"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """What an agent gets from outside, beside its settings."""
-
-    environ: Mapping[str, str]
-    log: Any  # a structlog logger
-    stop: Event  # set when the agent is to end
-    on_listening: Callable[[str], None] = lambda _: None
-
-
 def run(settings: Settings, world: World) -> None:
     """Run until `world.stop` is set. Raises StatedError where it cannot start, or cannot go on."""
     paths = host.log_dirs(settings.agent)
     found, _ = read_identities(paths)
     broker = one_broker(found, paths)
     folder = host.state_folder(settings.agent, broker, world.environ)
+    made = ObserveOnly if settings.agent.observe_only else _Agent
     with locked(folder, broker), ExitStack() as stack:
-        _Agent(settings, world, broker, paths, folder, stack).run()
+        made(settings, world, broker, paths, folder, stack).run()
 
 
 class _Agent:
@@ -110,9 +105,8 @@ class _Agent:
         stack: ExitStack,
     ) -> None:
         self.settings, self.world, self.broker, self.folder = settings, world, broker, folder
-        self.health, self.tally = Health(now_ms=_now_ms), Tally()
-        self.cluster = connections.open_cluster(settings, client_id="seawall-agent")
-        self._check_cluster()
+        self.health, self.tally = Health(now_ms=CLOCKWORK.now_ms), Tally()
+        self.cluster = open_cluster(settings, broker)
         self.stack = stack
         self.survey_lock = Lock()  # the loops look at the same log dirs
         self.context = LoopContext(health=self.health, tally=self.tally, log=world.log, stop=world.stop)
@@ -122,7 +116,7 @@ class _Agent:
             self._read_policy(),
             named=settings.agent.topics,
             excluded=settings.agent.exclude_topics,
-            now_ms=_now_ms,
+            now_ms=CLOCKWORK.now_ms,
         )
         self.leadership = SharedLeadership(self.cluster, broker_id=broker.broker_id, log_dirs=paths)
         self.surveyor = Surveyor(
@@ -135,18 +129,34 @@ class _Agent:
         self.holder = SegmentHolder(
             HoldLimits(count_max=settings.agent.hold_segments_max, bytes_max=settings.agent.hold_bytes_max)
         )
-        self.config = connections.kafka_config(settings, client_id="seawall-agent")
+        self.config = connections.kafka_config(settings, client_id=CLIENT_ID)
+        self.publishing = Publishing(
+            config=self.config, spool=self.spool, tally=self.tally, clockwork=CLOCKWORK, stack=stack
+        )
         table = open_table(
             settings.agent,
             config=self.config,
             folder=folder,
             spool=self.spool,
             sink=self.sink,
-            clockwork=Clockwork(now_ms=_now_ms, new_id=_new_id),
+            clockwork=CLOCKWORK,
             stack=stack,
         )
         self.topic, self.appender, self.metadata = table.topic, table.appender, table.metadata
         self.evidence, self.follower = table.evidence, table.follower
+        ground = Ground(
+            broker=broker,
+            log_dirs=paths,
+            folder=folder,
+            config=self.config,
+            cluster=self.cluster,
+            settings=settings.agent,
+            sink=self.sink,
+            health=self.health,
+            clockwork=CLOCKWORK,
+        )
+        self.observing = Observing(posts(ground), ground)
+        self.publishing.metadata_offset = self.observing.metadata_offset
         self.service = self._service()
         self.lookout = self._lookout()
         self.watching = Watching(
@@ -156,8 +166,8 @@ class _Agent:
                 metadata=self.metadata,
                 is_tiered=self.policy.is_tiered,
                 sink=self.sink,
-                now_ms=_now_ms,
-                new_id=_new_id,
+                now_ms=CLOCKWORK.now_ms,
+                new_id=CLOCKWORK.new_id,
             )
         )
 
@@ -174,6 +184,15 @@ class _Agent:
         )
         self.world.on_listening(http.address)
         try:
+            self.observing.begin(self.context, self.stack)
+            self.stack.enter_context(
+                Loop(
+                    "heartbeat",
+                    self.publishing.beat,
+                    self.context,
+                    every_s=self.settings.agent.heartbeat_every_s,
+                )
+            )
             self._catch_up()
             self._begin_loops()
             while not self.world.stop.is_set():
@@ -198,8 +217,8 @@ class _Agent:
             policy=self.policy,
             digests=self.evidence.states,
             sink=self.sink,
-            now_ms=_now_ms,
-            new_id=_new_id,
+            now_ms=CLOCKWORK.now_ms,
+            new_id=CLOCKWORK.new_id,
             sleep=self._sleep,
         )
         agent = self.settings.agent
@@ -212,7 +231,7 @@ class _Agent:
             return Told(name, run_once, log=self.world.log, evidence_is_full=is_full).run_once
 
         snapshots = Snapshots(
-            self.folder, config=self.config, topic=self.topic, metadata=self.metadata, now_ms=_now_ms
+            self.folder, config=self.config, topic=self.topic, metadata=self.metadata, now_ms=CLOCKWORK.now_ms
         )
         for name, act, every_s in (
             ("expiry", told("expiry", removing.remote().run_once), agent.remove_every_s),
@@ -228,7 +247,8 @@ class _Agent:
         if self.follower.failure is not None:
             raise self.follower.failure
         self.health.doubt("metadata topic", self.follower.trouble or "")
-        self.health.doubt("evidence", self.evidence.trouble())
+        troubles = (self.publishing.trouble(), self.evidence.trouble())
+        self.health.doubt("evidence", "; ".join(each for each in troubles if each))
         if self.lookout.wait(LOOK_S) is Look.NOT_YET and not self._has_due():
             return
         self.policy.refresh()
@@ -237,7 +257,7 @@ class _Agent:
 
     def _has_due(self) -> bool:
         """Whether a log's back-off is over; one that waits for others is looked at with the next rescan."""
-        now = _now_ms()
+        now = CLOCKWORK.now_ms()
         return any(
             each.state == "failed" and each.next_try_ms <= now for each in self.service.statuses().values()
         )
@@ -272,15 +292,6 @@ class _Agent:
         self.cut_off.set()
         self.service.close()
         self.world.log.info("stopped")
-
-    def _check_cluster(self) -> None:
-        remote = self.cluster.identity()
-        if remote.cluster_id != self.broker.cluster_id:
-            raise WrongCluster(
-                local=self.broker.cluster_id,
-                remote=remote.cluster_id,
-                bootstrap=self.settings.kafka.bootstrap or "",
-            )
 
     def _read_policy(self) -> Callable[[], Any]:
         from seawall.policy.change_log import in_force
@@ -323,8 +334,8 @@ class _Agent:
                 holder=self.holder,
                 ports=lambda lead, local: self._ports(lead, local, keys),
                 sink=self.sink,
-                now_ms=_now_ms,
-                new_id=_new_id,
+                now_ms=CLOCKWORK.now_ms,
+                new_id=CLOCKWORK.new_id,
                 stopping=self.world.stop.is_set,
             ),
             is_tiered=self.policy.is_tiered,
@@ -340,8 +351,8 @@ class _Agent:
             keys=keys,
             aux=AuxSource(directory=local.path, epochs=local.epochs).gather,
             sink=self.sink,
-            now_ms=_now_ms,
-            new_id=_new_id,
+            now_ms=CLOCKWORK.now_ms,
+            new_id=CLOCKWORK.new_id,
         )
 
     def _on_error(self, status: LogStatus, error: Exception) -> None:
@@ -378,18 +389,12 @@ class _Agent:
                 metadata_lag=self.follower.lag,
                 doubts=self.health.doubts,
                 tally=self.tally,
-                now_ms=_now_ms,
-                more=lambda: chain(self.evidence.metrics(), self.watching.metrics()),
+                now_ms=CLOCKWORK.now_ms,
+                more=lambda: chain(
+                    self.publishing.metrics(), self.observing.metrics(), self.watching.metrics()
+                ),
             )
         )
         http = HttpEndpoint(self.settings.agent.listen, health=self.health, registry=registry)
         self.stack.callback(http.close)
         return http
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _new_id() -> str:
-    return str(uuid.UUID(bytes=os.urandom(16), version=4))

@@ -97,3 +97,14 @@ class NoRoomForEvidence(AgentError):
 
     They wait for Kafka to take them. Look at `seawall_events_pending` and at the agent's log.
     """
+
+
+@dataclass(kw_only=True, eq=False)
+class StorageUntold(AgentError):
+    """whether broker {broker_id} has tiered storage is not known yet: {why}
+
+    The log dirs are looked at once it has answered: what its files say of a log's start depends on it.
+    """
+
+    broker_id: int
+    why: str

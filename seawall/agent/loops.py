@@ -6,6 +6,7 @@ as a doubt by the loop's name. Nothing that goes wrong in a turn ends the loop (
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event, Thread
@@ -28,13 +29,31 @@ class LoopContext:
 
 
 class Loop:
-    """Begins with its making; ends when the agent stops, after the turn it is in."""
+    """Begins with its making; ends when the agent stops, after the turn it is in.
 
-    def __init__(self, name: str, act: Callable[[], object], context: LoopContext, *, every_s: float) -> None:
+    `first_s`: before the first turn, where that is another time. `jitter`: so much of a pause is left to
+    chance, longer or shorter, so that the agents of a fleet do not all come at once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        act: Callable[[], object],
+        context: LoopContext,
+        *,
+        every_s: float,
+        first_s: float | None = None,
+        jitter: float = 0.0,
+        chance: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        assert 0 <= jitter < 1, "a pause is no less than nothing"
         self._name = name
         self._act = act
         self._context = context
         self._every_s = every_s
+        self._first_s = every_s if first_s is None else first_s
+        self._jitter = jitter
+        self._chance = chance
         self._thread = Thread(target=self._run, name=f"seawall-{name}", daemon=True)
         self._thread.start()
 
@@ -48,9 +67,11 @@ class Loop:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._context.stop.wait(self._every_s):
+        pause_s = self._first_s
+        while not self._context.stop.wait(pause_s):
             self._context.health.beat(self._name)
             turn(self._name, self._act, self._context)
+            pause_s = self._every_s * self._chance(1 - self._jitter, 1 + self._jitter)
         self._context.health.ended(self._name)
 
 

@@ -62,6 +62,7 @@ class AgentMetrics:
     def collect(self) -> Iterable[Metric]:
         yield from self._of_logs()
         yield from self._of_agent()
+        yield from of_process(self.doubts(), self.tally)
         yield from self.more()
 
     def _of_logs(self) -> Iterable[Metric]:
@@ -105,26 +106,40 @@ class AgentMetrics:
             ("held_refused_segments", held.refused_count, "Segments that are not held, over the limits."),
         ):
             yield GaugeMetricFamily(f"seawall_{name}", what, value=value)
-        doubt = GaugeMetricFamily("seawall_doubt", "1 for what keeps the agent from ready.", labels=["doubt"])
-        for name in self.doubts():
-            doubt.add_metric([name], 1)
-        yield doubt
         lag = GaugeMetricFamily(
             "seawall_metadata_lag_offsets", "Behind the end of the metadata topic.", labels=["partition"]
         )
         for partition, behind in (self.metadata_lag() or {}).items():
             lag.add_metric([str(partition)], behind)
         yield lag
-        retries, events, errors = self.tally.copy()
-        for name, label, what, counts in (
-            ("store_retries", "error", "Requests to the object store that were tried again.", retries),
-            ("events", "kind", "Events that were recorded.", events),
-            ("errors", "error", "What ended a log's turn.", errors),
-        ):
-            family = CounterMetricFamily(f"seawall_{name}", what, labels=[label])
-            for labelled, count in counts.items():
-                family.add_metric([labelled], count)
-            yield family
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Collected:
+    """A collector of whatever `collected` gives at each scrape."""
+
+    collected: Callable[[], Iterable[Metric]]
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self.collected()
+
+
+def of_process(doubts: Iterable[str], tally: Tally) -> Iterable[Metric]:
+    """What every agent says, whatever it does."""
+    doubt = GaugeMetricFamily("seawall_doubt", "1 for what keeps the agent from ready.", labels=["doubt"])
+    for name in doubts:
+        doubt.add_metric([name], 1)
+    yield doubt
+    retries, events, errors = tally.copy()
+    for name, label, what, counts in (
+        ("store_retries", "error", "Requests to the object store that were tried again.", retries),
+        ("events", "kind", "Events that were recorded.", events),
+        ("errors", "error", "What ended a log's turn.", errors),
+    ):
+        family = CounterMetricFamily(f"seawall_{name}", what, labels=[label])
+        for labelled, count in counts.items():
+            family.add_metric([labelled], count)
+        yield family
 
 
 def _gauge(name: str, what: str) -> GaugeMetricFamily:

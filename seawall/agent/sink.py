@@ -1,14 +1,16 @@
 """Where the agent's events go: to its log, to its counters, and to whatever keeps them.
 
-Invariant: `emit` returns when the keeper has the event; a keeper that fails is heard, never passed over.
+Invariant: `emit` and `emit_many` return when the keeper has the events; a keeper that fails is heard, never
+passed over.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
-from rules.events import EventSink, LogEvent
+from rules.events import Event, LogEvent
 from rules.identity import LogId
 from seawall.agent.metrics import Tally
 
@@ -20,33 +22,54 @@ _LOUD = frozenset(
         "retention_warning",
         "gap_recorded",
         "record_refused",
+        "truncated",
+        "directory_offline",
+        "evidence_gap",
     }
 )
-_QUIET = frozenset({"tier_state", "tier_set"})  # one for each record of the topic: for programs
+# One for each record of the metadata topic, or for each replica at every start: for programs.
+_QUIET = frozenset(
+    {"tier_state", "tier_set", "log_baseline", "high_watermark", "replica_started", "config_effective"}
+)
+_LONG = frozenset({"objects", "segments"})
+
+
+class Keeper(Protocol):
+    """Keeps events about anything: the spool."""
+
+    def emit_many(self, events: Sequence[Event]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedSink:
-    """Keeps an event, then tells it."""
+    """Keeps events, then tells them."""
 
-    keeper: EventSink
+    keeper: Keeper
     tally: Tally
     log: Any  # a structlog logger
 
-    def emit(self, event: LogEvent) -> None:
-        self.keeper.emit(event)
-        self.tally.event(event.kind)
-        if event.kind in _QUIET:
-            return
-        tell = self.log.warning if event.kind in _LOUD else self.log.info
-        tell(event.kind, **_said(event))
+    def emit(self, event: Event) -> None:
+        self.emit_many([event])
+
+    def emit_many(self, events: Sequence[Event]) -> None:
+        """All of them, kept at once: thousands cost no more than one."""
+        self.keeper.emit_many(events)
+        for event in events:
+            self.tally.event(event.kind)
+            if event.kind not in _QUIET:
+                tell = self.log.warning if event.kind in _LOUD else self.log.info
+                tell(event.kind, **_said(event))
 
 
-def _said(event: LogEvent) -> dict[str, Any]:
-    said: dict[str, Any] = {"log": _name(event.topic, event.log)}
+def _said(event: Event) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    left_out = _LONG
+    if isinstance(event, LogEvent):
+        said["log"] = _name(event.topic, event.log)
+        left_out = _LONG | {"log", "topic"}
     for each in fields(event):
         value = getattr(event, each.name)
-        if each.name not in ("log", "topic", "objects", "segments"):
+        if each.name not in left_out:
             said[each.name] = getattr(value, "value", value)
     return said
 

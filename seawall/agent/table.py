@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit_engine.spool import Spool
-from seawall.agent.evidence import Clockwork, Evidence
+from seawall.agent.evidence import Evidence
 from seawall.agent.sink import LoggedSink
 from seawall.agent.snapshots import FOLDER
+from seawall.agent.world import Clockwork
 from seawall.settings.model import AgentSettings
 from tiering.segments.kafka import Follower, KafkaAppender, SegmentsTopic, ensure_topic, topic_ends
 from tiering.segments.snapshot import Why, restore

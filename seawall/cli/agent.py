@@ -38,6 +38,12 @@ def agent(
         str | None,
         typer.Option(metavar="HOST:PORT", help="/healthz, /readyz, /metrics. Port 0: any that is free."),
     ] = None,
+    observe_only: Annotated[
+        bool,
+        typer.Option(
+            "--observe-only", help="Only look, and tell: no bucket, no copies, nothing is ever removed."
+        ),
+    ] = False,
     rate: Annotated[
         str | None, typer.Option("--rate", metavar="SIZE", help='Upload at most so much a second: "50MiB".')
     ] = None,
@@ -73,11 +79,13 @@ def agent(
             "agent.exclude_topics": ("--exclude", _joined(exclude)),
             "agent.state_dir": ("--state-dir", _text(state_dir)),
             "agent.listen": ("--listen", listen),
+            "agent.observe_only": ("--observe-only", "true" if observe_only else None),
             "agent.upload_bytes_per_s": ("--rate", rate),
         },
     )
     from seawall.agent import logs
-    from seawall.agent.agent import World, run
+    from seawall.agent.agent import run
+    from seawall.agent.world import World
 
     logs.set_up()
     stop = Event()

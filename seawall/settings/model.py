@@ -144,6 +144,14 @@ def _size(raw: Any) -> int:
     return size_bytes
 
 
+def _yes_or_no(raw: Any) -> bool:
+    """A variable or a flag gives it as text."""
+    found = {"true": True, "false": False}.get(str(raw).lower()) if isinstance(raw, (bool, str)) else None
+    if found is None:
+        raise ValueError("true or false")
+    return found
+
+
 def _words(raw: Any) -> tuple[str, ...]:
     """A list in the file; in a variable or a flag, words with commas between."""
     parts = raw.split(",") if isinstance(raw, str) else raw
@@ -165,11 +173,12 @@ def _address(text: str) -> str:
 
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
 Size = Annotated[int, BeforeValidator(_size)]
+YesOrNo = Annotated[bool, BeforeValidator(_yes_or_no)]
 MIB = 1024 * 1024
 
 
 class AgentSettings(_Table):
-    """[agent]: the uploader beside one broker."""
+    """[agent]: the process beside one broker: the uploader and the observers, or the observers alone."""
 
     log_dirs: Words = ()
     server_properties: str | None = None  # the broker's own file, for its log.dirs
@@ -177,6 +186,9 @@ class AgentSettings(_Table):
     topics: Words = ()  # none named: those that the policy in force says
     exclude_topics: Words = ()
     listen: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9317"
+    observe_only: YesOrNo = False  # gather evidence, and touch neither the bucket nor a log
+    observe_every_s: Annotated[int, _whole(1, 3600)] = 5
+    heartbeat_every_s: Annotated[int, _whole(1, 3600)] = 60
     workers: Annotated[int, _whole(1, 64)] = 4
     upload_bytes_per_s: Size | None = None
     hold_segments_max: Annotated[int, _whole(0, 1_000_000)] = 200

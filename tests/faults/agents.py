@@ -30,8 +30,9 @@ class Agent:
     """One `seawall agent`."""
 
     def __init__(
-        self, folder: Path, cluster: LocalCluster, node_id: int, settings: str, s3: S3Address
+        self, folder: Path, cluster: LocalCluster, node_id: int, settings: str, s3: S3Address | None
     ) -> None:
+        """Without `s3` it is given no credentials: it only observes."""
         self.node_id = node_id
         self._port = ReservedPort()
         self._said_before = 0  # bytes of its log
@@ -49,10 +50,8 @@ class Agent:
                 "SEAWALL_AGENT__STATE_DIR": str(folder / "state"),
                 "SEAWALL_AGENT__LOG_DIRS": log_dirs,
                 "SEAWALL_AGENT__LISTEN": self._port.address,
-                "AWS_ACCESS_KEY_ID": s3.access_key_id,
-                "AWS_SECRET_ACCESS_KEY": s3.secret_access_key,
-                "AWS_REGION": s3.region,
                 "AWS_EC2_METADATA_DISABLED": "true",
+                **({} if s3 is None else _credentials(s3)),
             },
         )
 
@@ -109,9 +108,17 @@ class Agent:
         self._port.release()
 
 
+def _credentials(s3: S3Address) -> dict[str, str]:
+    return {
+        "AWS_ACCESS_KEY_ID": s3.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": s3.secret_access_key,
+        "AWS_REGION": s3.region,
+    }
+
+
 @contextmanager
 def agent_beside(
-    cluster: LocalCluster, folder: Path, settings: str, s3: S3Address, node_id: int = 1
+    cluster: LocalCluster, folder: Path, settings: str, s3: S3Address | None, node_id: int = 1
 ) -> Iterator[Agent]:
     """One agent, ready; killed at the end, if it did not end by itself."""
     agent = Agent(folder / "agent", cluster, node_id, settings, s3)

@@ -27,7 +27,7 @@ from tiering.cluster.host import (
     UnreadablePartition,
 )
 from tiering.cluster.interface import BrokerIdentity
-from tiering.cluster.topics import TopicFilter
+from tiering.cluster.topics import Topics
 from tiering.log.checkpoints import (
     CLEANER_OFFSETS,
     LEADER_EPOCHS,
@@ -95,7 +95,7 @@ class _Checkpoints:
 class Surveyor:
     """Looks at the same log dirs again and again. `now_ns` is the wall clock, which file times are of."""
 
-    def __init__(self, paths: Iterable[Path], *, topics: TopicFilter, now_ns: Callable[[], int]) -> None:
+    def __init__(self, paths: Iterable[Path], *, topics: Topics, now_ns: Callable[[], int]) -> None:
         self._paths = tuple(paths)
         self._topics = topics
         self._now_ns = now_ns

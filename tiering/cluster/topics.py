@@ -3,7 +3,7 @@
 A pattern is a topic's name with `*` for any letters, `?` for one, `[abc]` for one of these. A topic is looked
 at when it matches an including pattern and no excluding one.
 
-Invariant: what Kafka, or Seawall, keeps its own state in is never taken, whatever the patterns say. Copying
+Invariant: what Kafka, or Seawall, keeps its own state in is taken by no pattern, whatever it says. Copying
 those logs would make one cluster's offsets and segments look like another's, and they are compacted anyway.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Protocol
 
 from tiering.log.directory import KRAFT_METADATA_TOPIC
 
@@ -25,6 +26,19 @@ INTERNAL_TOPICS = frozenset(
     }
 )
 OUR_PREFIX = "__seawall_"
+
+
+class Topics(Protocol):
+    """Which topics are looked at, by name."""
+
+    def takes(self, topic: str) -> bool: ...
+
+
+class EveryTopic:
+    """For who only looks. The metadata log is no topic's: its directory is another kind."""
+
+    def takes(self, topic: str) -> bool:
+        return topic != KRAFT_METADATA_TOPIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

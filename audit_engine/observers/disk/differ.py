@@ -1,6 +1,7 @@
 """From one look at a broker's log dirs to the next: what happened, as events. A fold, without a clock.
 
-    a life (directory) that was not there     replica_started, log_baseline; nothing of the former is compared
+    a life (directory) that was not there     replica_started, what it has closed, log_baseline; nothing of
+                                              the former is compared
     one that is not there, on a disk that is  replica_removed, by what its name became
     one on a disk that cannot be looked into  directory_offline, once; compared when it is back
     one that cannot be read, or a checkpoint  evidence_gap, once, at the second look that finds it so
@@ -248,6 +249,9 @@ class _Look:
             high_watermark=now.high_watermark,
             log_end=None,
         )
+        if how is ReplicaAppearance.CREATED:  # all that is in it is younger than the former look
+            for piece in now.closed:
+                voice.closed(piece)
         voice.baseline(occasion)
         self.events += voice.events
 

@@ -61,7 +61,7 @@ def read_on(
 
 
 def start_of(local: LocalPartition, has_remote: bool | None) -> int | None:
-    """The log start by the files. What they mean depends on whether it may lie in another tier (KAFKA_FACTS 9)."""
+    """The log start by the files, which mean another thing where another tier may hold it (KAFKA_FACTS 9)."""
     return None if has_remote is None else local.log_start(remote_storage=has_remote)
 
 

@@ -1,0 +1,210 @@
+"""What an agent sees of its broker is in `__seawall_audit`: all of it, once, in numbers without a hole.
+
+SEAWALL_EVIDENCE_KILLS and SEAWALL_EVIDENCE_SEED make the kills more, and others.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition as ClientPartition
+
+from rules.events import (
+    CopyFinished,
+    CopyStarted,
+    Event,
+    Heartbeat,
+    LeadershipClaimed,
+    LogBaseline,
+    LogStartAdvanced,
+    ReplicaRemoved,
+    ReplicaStarted,
+    SegmentClosed,
+    SegmentDeletedLocal,
+    TierState,
+)
+from seawall.local import kafka
+from seawall.local.broker import LocalCluster
+from seawall.local.bucket import LocalBucket
+from seawall.local.waiting import wait_until
+from tests.cluster import produce
+from tests.faults.agents import Agent, agent_beside
+from tests.faults.ledger import Ledger
+from tests.faults.test_whole_system import settings_of
+from tests.seawall.agent.told import Told, holes, told
+from tiering.cluster.log_dirs import Surveyor
+from tiering.cluster.topics import TopicFilter
+
+DEADLINE_S = 60.0
+KILLS = int(os.environ.get("SEAWALL_EVIDENCE_KILLS", "8"))
+SEED = int(os.environ.get("SEAWALL_EVIDENCE_SEED", "7"))
+PARTITIONS = 3
+EVERY_SECOND = "observe_every_s = 1\nheartbeat_every_s = 1\n"
+
+
+def observe_only(broker: LocalCluster) -> str:
+    return f'[kafka]\nbootstrap = "{broker.bootstrap}"\n[agent]\nobserve_only = true\n{EVERY_SECOND}'
+
+
+@pytest.fixture
+def since_ms() -> int:
+    """Before any run of this test's agent."""
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture
+def topic(broker: LocalCluster) -> str:
+    return f"evidence-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(params=["observe only", "with an uploader"])
+def agent(
+    request: pytest.FixtureRequest, broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
+) -> Iterator[Agent]:
+    """An agent without a bucket, and one with."""
+    settings, s3 = observe_only(broker), None
+    if request.param == "with an uploader":
+        bucket: LocalBucket = request.getfixturevalue("bucket")
+        s3 = bucket.address
+        settings = settings_of(broker, s3.endpoint_url, bucket.name, topic, topic) + EVERY_SECOND
+    with agent_beside(broker, tmp_path, settings, s3) as made:
+        yield made
+
+
+def closed_on_disk(broker: LocalCluster, topic: str) -> set[tuple[int, int, int | None, int]]:
+    """Partition, range and size of each closed segment that is there."""
+    surveyor = Surveyor(broker.log_dirs(1), topics=TopicFilter(include=(topic,)), now_ns=lambda: 0)
+    return {
+        (partition.partition, each.base_offset, each.end_offset, each.size_bytes)
+        for partition, local in surveyor.survey().live.items()
+        for each in local.closed_segments
+    }
+
+
+def closed_as_told(found: Told, topic: str) -> list[tuple[int, int, int | None, int]]:
+    return [
+        (each.log.partition, each.base_offset, each.end_offset, each.size_bytes)
+        for each in found.of(SegmentClosed, topic)
+    ]
+
+
+def delete_records(broker: LocalCluster, topic: str, before: dict[int, int]) -> None:
+    admin = kafka.admin_client(broker.bootstrap)
+    asked = [ClientPartition(topic, partition, offset) for partition, offset in before.items()]
+    for done in admin.delete_records(asked).values():
+        done.result()
+
+
+def test_a_topics_life_is_told_by_an_agent_with_and_without_a_bucket(
+    broker: LocalCluster, topic: str, agent: Agent, since_ms: int
+) -> None:
+    """Created, rolled, shortened, deleted: each at the topic, with a heartbeat at either end of the run."""
+
+    def until(kind: type[Event], count: int) -> Told:
+        found: list[Told] = []
+
+        def is_told() -> bool:
+            found[:] = [told(broker, since_ms=since_ms)]
+            return len(found[0].of(kind, topic)) >= count
+
+        wait_until(is_told, name=topic, wanted=f"{count} {kind.kind}", deadline_s=DEADLINE_S)
+        return found[0]
+
+    produce.create_topic(broker, topic)
+    produce.Writer(broker, topic, "evidence").send_all(produce.texts(400))
+    on_disk = closed_on_disk(broker, topic)
+    assert len(on_disk) >= 3
+    found = until(SegmentClosed, len(on_disk))
+    assert sorted(closed_as_told(found, topic)) == sorted(on_disk)
+
+    [_, (_, second, _, _), *_] = sorted(on_disk)
+    delete_records(broker, topic, {0: second + 1})
+    until(SegmentDeletedLocal, 1)
+    kafka.delete_topic(broker.bootstrap, topic)
+    until(ReplicaRemoved, 1)
+    page = agent.page("metrics").decode()
+    assert agent.process.stop(grace_s=30.0)
+
+    found = told(broker, since_ms=since_ms)
+    assert holes(found) == []
+    [run] = found.runs
+    assert [run[0].kind, run[-1].kind] == [Heartbeat.kind, Heartbeat.kind]
+    assert sum(each.kind == Heartbeat.kind for each in run) >= 3
+    [started] = found.of(ReplicaStarted, topic)
+    assert (started.appearance.value, started.local_start) == ("created", 0)
+    assert len(found.of(LogBaseline, topic)) == 1
+    [moved] = found.of(LogStartAdvanced, topic)
+    assert (moved.old_start, moved.new_start) == (0, second + 1)
+    [deleted] = found.of(SegmentDeletedLocal, topic)
+    assert (deleted.base_offset, deleted.end_offset) == (0, second)
+    assert [each.replica_removal.value for each in found.of(ReplicaRemoved, topic)] == ["renamed_delete"]
+    for name in ('seen{observer="log_dirs",what="replicas"}', 'looks_total{observer="log_dirs"}'):
+        assert f"seawall_observer_{name}" in page
+    if "seawall_log_frontier_offset" not in page:  # it has no uploader
+        said = {type(each) for each in found.acts}
+        assert said.isdisjoint({CopyStarted, CopyFinished, LeadershipClaimed, TierState})
+
+
+def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number_is_missing(
+    broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
+) -> None:
+    """kill -9 of the agent at random points of a steady stream of rolls and of deletions by request."""
+    chance = random.Random(SEED)
+    produce.create_topic(broker, topic, partitions=PARTITIONS)
+    agent = Agent(tmp_path / "agent", broker, 1, observe_only(broker), None)
+    trimmed = dict.fromkeys(range(PARTITIONS), 0)
+    agent.start()
+    agent.wait_until_ready()  # it has seen the topic while that was empty
+    with Ledger(broker.bootstrap, topic, PARTITIONS) as ledger:
+        try:
+            for number in range(KILLS):
+                if number % 2:
+                    agent.wait_until_ready()
+                assert ledger.grows_by(chance.randint(1, 700), deadline_s=DEADLINE_S)
+                if number % 3 == 2:
+                    partition = chance.randrange(PARTITIONS)
+                    trimmed[partition] += chance.randint(1, 50)
+                    delete_records(broker, topic, {partition: trimmed[partition]})
+                agent.kill()
+                agent.start()
+            agent.wait_until_ready()
+            promised = ledger.close()
+            found = _at_rest(broker, topic, agent, trimmed, since_ms)
+        finally:
+            agent.kill()
+            agent.release()
+
+    assert holes(found) == []
+    assert len(found.runs) > KILLS // 2, "runs that were killed have told something"
+    closed = closed_as_told(found, topic)
+    assert len(closed) == len(set(closed)), "each closed segment is told once"
+    for partition in range(PARTITIONS):
+        ranges = sorted(each[1:3] for each in closed if each[0] == partition)
+        assert ranges[0][0] == 0
+        assert all(end == base for (_, end), (base, _) in pairwise(ranges)), "and none is passed over"
+        moves = [each for each in found.of(LogStartAdvanced, topic) if each.log.partition == partition]
+        starts = [0, *(each.new_start for each in moves)]
+        assert [each.old_start for each in moves] == starts[:-1]
+        assert starts[-1] == trimmed[partition]
+    assert len(promised) > KILLS * 100
+
+
+def _at_rest(broker: LocalCluster, topic: str, agent: Agent, trimmed: dict[int, int], since_ms: int) -> Told:
+    """All that was told once the agent has seen the end of it, and has ended."""
+
+    def is_told() -> bool:
+        found = told(broker, since_ms=since_ms)
+        starts = dict.fromkeys(trimmed, 0)
+        starts |= {each.log.partition: each.new_start for each in found.of(LogStartAdvanced, topic)}
+        return starts == trimmed and closed_on_disk(broker, topic) <= set(closed_as_told(found, topic))
+
+    wait_until(is_told, name=topic, wanted="all that is on disk told", deadline_s=DEADLINE_S)
+    assert agent.process.stop(grace_s=30.0)
+    return told(broker, since_ms=since_ms)
