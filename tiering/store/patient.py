@@ -93,6 +93,18 @@ class PatientStore:
             return b""
         return self._retrier.run(lambda deadline: self._read_whole(key, version_id, start, end, deadline))
 
+    def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[bytes]:
+        """The same of a range of any size, in pieces as they come.
+
+        An answer that breaks off is asked for again from where it stopped, with attempts of its own.
+        """
+        coming = _Coming(self._store, key, version_id, start, end)
+        try:
+            while coming.at < end:
+                yield self._retrier.run(lambda _: coming.next())
+        finally:
+            coming.drop()
+
     def list_keys(self, prefix: str) -> Iterator[ListedKey]:
         """Every live object under the prefix, in the order of keys."""
         return self._walk(prefix, "list keys", self._store.keys_page)
@@ -160,6 +172,37 @@ class PatientStore:
         self, page_of: Callable[[str, PageToken | None], Page[Entry]], prefix: str, token: PageToken | None
     ) -> Page[Entry]:
         return self._retrier.run(lambda _: page_of(prefix, token))
+
+
+class _Coming:
+    """A range on its way: how far it came, and the answer that it comes from."""
+
+    def __init__(self, store: ObjectStore, key: str, version_id: str, start: int, end: int) -> None:
+        self._store, self._key, self._version_id, self._end = store, key, version_id, end
+        self.at = start
+        self._pieces: Iterator[bytes] | None = None
+
+    def next(self) -> bytes:
+        if self._pieces is None:
+            self._pieces = self._store.read_range(self._key, self._version_id, self.at, self._end)
+        try:
+            piece = next(self._pieces, b"")
+        except BaseException:
+            self._pieces = None  # it ended with what it raised
+            raise
+        if not piece or self.at + len(piece) > self._end:
+            self.drop()
+            why = f"{self.at + len(piece)} bytes came of {self._end}"
+            raise Transient(bucket=self._store.bucket, key=self._key, operation="read", why=why)
+        self.at += len(piece)
+        return piece
+
+    def drop(self) -> None:
+        """Let go of the answer, and of its connection."""
+        close = getattr(self._pieces, "close", None)
+        if close is not None:
+            close()
+        self._pieces = None
 
 
 class _Paced:

@@ -9,6 +9,7 @@ tier = verb_group(
         "status": "seawall.cli.tier.status",
         "orphans": "seawall.cli.tier.orphans",
         "rebuild": "seawall.cli.tier.rebuild",
+        "scrub": "seawall.cli.tier.scrub",
     },
     help="Look at what is tiered, and clean up what uploads left behind: docs/TIERING.md.",
     short_help="Look at what is tiered, and clean up what uploads left behind.",

@@ -203,3 +203,43 @@ def test_the_clock_of_this_machine_will_do(stored: tuple[MemoryStore, ObjectRef]
     assert store.head("a").size_bytes == len(CONTENT)
     with pytest.raises(Missing):
         store.head("b")
+
+
+def test_a_stream_goes_on_where_its_answer_broke_off(stored: tuple[MemoryStore, ObjectRef]) -> None:
+    """Refused at its start and cut in its middle: every byte comes, once and in order."""
+    store, ref = stored
+    assert ref.version_id is not None
+    whole, asked = store.read_range, []
+
+    def breaking(key: str, version_id: str, start: int, end: int) -> Iterator[bytes]:
+        asked.append(start)
+        for number, piece in enumerate(whole(key, version_id, start, end)):
+            if number == 3 and len(asked) < 3:
+                raise Unavailable(bucket="memory", key=key, operation="read", why="cut")
+            yield piece
+
+    store.read_range = breaking  # type: ignore[method-assign]
+    store.refuse("read", Throttled)
+
+    pieces = list(patiently(store, Hands()).stream("a", ref.version_id, 7, 20_000))
+
+    assert b"".join(pieces) == CONTENT[7:20_000]
+    assert asked == [7, 7, 3007]
+
+
+@pytest.mark.parametrize("end", [0, 5])
+def test_a_stream_that_brings_too_little_is_not_taken_for_whole(
+    stored: tuple[MemoryStore, ObjectRef], end: int
+) -> None:
+    """An answer that ends early is asked for again, and then given up with what came of it."""
+    store, ref = stored
+    assert ref.version_id is not None
+    until = end
+
+    def ending(key: str, version_id: str, start: int, end: int) -> Iterator[bytes]:
+        yield CONTENT[start:until]
+
+    store.read_range = ending  # type: ignore[method-assign]
+
+    with pytest.raises(Transient, match=f"{end} bytes came of 10"):
+        list(patiently(store, Hands()).stream("a", ref.version_id, 0, 10))

@@ -1,0 +1,149 @@
+"""What a scrub needs of the cluster and of this host: the table, a folder for its memory, a spool for events.
+
+    <state dir>/scrub.sqlite     what was looked at when (tiering.scrub.memory)
+    <state dir>/events.sqlite    its events, until the topic has them; also the lock of the folder
+    <state dir>/emitter          the name it emits under, made at the first run
+
+A scrub runs beside no broker, perhaps several at once on several hosts: each folder is an emitter of its own,
+`scrub-<8 hexadecimal digits>` of broker -1, so that no two number its events as one.
+
+Owns this joining. Refuses to write to the topic of metadata.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from audit_engine.spool import EmitterName, Spool
+from audit_engine.topic.kafka import Publisher, ensure_audit_topic
+from rules.events import Event
+from rules.identity import LogId
+from seawall.connections import kafka_config
+from seawall.settings import Settings
+from seawall.tier.following import Followed
+from tiering.scrub.run import known_ids
+from tiering.segments.records import SegmentId, SegmentRecord
+from tiering.segments.view import LogView
+
+SPOOL_NAME = "events.sqlite"
+EMITTER_NAME = "emitter"
+NO_BROKER = -1
+PUBLISH_S = 30.0  # so long a run waits at its end for Kafka to take its events
+
+_EMITTER = re.compile(r"scrub-[0-9a-f]{8}")
+
+
+def state_folder(given: Path | None, cluster_id: str, environ: Mapping[str, str]) -> Path:
+    """The scrub's own folder, one for each cluster; made if need be."""
+    home = Path(environ.get("HOME", "/"))
+    base = Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state")
+    folder = given or base / "seawall" / f"{cluster_id}-scrub"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubTable:
+    """The topic of metadata as a scrub asks for it: of some topics, or of all."""
+
+    followed: Followed
+    topics: frozenset[str] = frozenset()  # none named: all
+
+    def read_on(self) -> object:
+        return self.followed.read_on()
+
+    def logs(self) -> list[LogId]:
+        every = self.followed.logs()
+        return [log for log in every if not self.topics or self.label(log) in self.topics]
+
+    def label(self, log: LogId) -> str | None:
+        return self.followed.label(log)
+
+    def finished(self, log: LogId) -> frozenset[SegmentId]:
+        return frozenset(SegmentId(each) for each in self.followed.committed(log))
+
+    def known(self, log: LogId) -> frozenset[SegmentId]:
+        view = self._view(log)
+        return frozenset() if view is None else known_ids([*view.keys, *view.unreadable()])
+
+    def segment(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None:
+        return self.followed.segment(log, segment_id)
+
+    def leader_epoch(self, log: LogId) -> int:
+        view = self._view(log)
+        return view.claims[-1].epoch if view is not None and view.claims else -1
+
+    def last_offset(self, log: LogId) -> int:
+        with self.followed.metadata.table() as tables:
+            table = tables.of(log)
+            assert table is not None, "this table has every partition of the topic"
+            return table.position - 1
+
+    def _view(self, log: LogId) -> LogView | None:
+        return self.followed.view(log)
+
+
+class NoEvents:
+    """For a look that leaves no evidence."""
+
+    def emit_many(self, events: Sequence[Event]) -> None:
+        pass
+
+
+class Evidence:
+    """The events of one run, on disk before anything else, and on their way to Kafka."""
+
+    def __init__(self, spool: Spool, publisher: Publisher) -> None:
+        self._spool, self._publisher = spool, publisher
+        self.set_aside = spool.set_aside
+
+    def emit_many(self, events: Sequence[Event]) -> None:
+        self._spool.emit_many(events)
+
+    def close(self, beat: Callable[[Spool], None]) -> int:
+        """Say how far it counted, and wait for Kafka; how many events it does not have yet."""
+        beat(self._spool)
+        self._publisher.stop(PUBLISH_S)
+        return self._spool.counters().pending
+
+    @property
+    def lost(self) -> int:
+        """Events that found no room on this disk."""
+        return self._spool.counters().lost
+
+
+@contextmanager
+def evidence(settings: Settings, folder: Path, cluster_id: str) -> Iterator[Evidence]:
+    """The folder's spool, and what publishes it. Raises SpoolInUse where another scrub runs in the folder."""
+    config = kafka_config(settings, client_id="seawall-scrub")
+    with Spool(folder / SPOOL_NAME, EmitterName(cluster_id, NO_BROKER, emitter(folder))) as spool:
+        ensure_audit_topic(config)
+        with Publisher(spool, config) as publisher:
+            yield Evidence(spool, publisher)
+
+
+def emitter(folder: Path) -> str:
+    """The name that this folder's runs emit under, made by the first."""
+    path = folder / EMITTER_NAME
+    found = path.read_text(encoding="ascii", errors="replace").strip() if path.exists() else ""
+    if _EMITTER.fullmatch(found):
+        return found
+    name = f"scrub-{secrets.token_hex(4)}"
+    unfinished = path.with_suffix(".tmp")
+    with unfinished.open("w", encoding="ascii") as file:
+        file.write(name)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(path)
+    return name
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

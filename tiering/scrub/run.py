@@ -1,0 +1,494 @@
+"""One run: list what is due to be listed, look at what is due to be looked at, say what it came to.
+
+    1  the logs of the subset, those listed longest ago first: a listing with versions against the records
+    2  their segments, those looked at longest ago first, as long as the budget goes: `look`, several at once
+    3  whatever came of a look, of either kind: the metadata is read to its end, and only then is it judged
+    4  said as events, then noted in the memory: killed in between, it is looked at and said once more
+
+Listing takes at most half of the time there is. What has begun when the time is up is given up and left for
+the next run, unless nothing has come to its end yet: each run gets somewhere.
+
+Owns this order and the counts. Refuses to write to the bucket or to the topic of metadata: its ports cannot.
+
+Invariant: an object is counted once in a run, and every one that was looked at is an event.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from threading import Event as Flag
+from typing import Protocol, TypeVar
+
+from rules.events import Event, Inventory, Scrubbed, ScrubDepth
+from rules.identity import LogId
+from tiering.errors import StatedError
+from tiering.outcome import Failed, Skipped
+from tiering.scrub.damage import Checked, Damage, Reason
+from tiering.scrub.inventory import Difference, Stock, difference, take_stock, wanted_of
+from tiering.scrub.judge import settled, unsettled
+from tiering.scrub.look import Looked, Looker, Objects, size_of
+from tiering.scrub.plan import Budget, Refusal, Subset, least_recent
+from tiering.scrub.report import Report, Unlisted
+from tiering.segments.keys import parse_key
+from tiering.segments.records import SegmentId, SegmentRecord, SegmentState
+from tiering.store.errors import StoreError
+from tiering.store.keys import KeyLayout, ObjectKind
+
+T = TypeVar("T")
+
+WORKERS = 4
+WORKERS_MAX = 64
+NO_ANSWER_MAX = 5  # segments in a row; then the store is taken to be away
+LISTED = "inventory"  # the memory's word for a log's listing
+SOON_MS = 0  # noted of what could not be told: before all that was looked at, after what never was
+
+
+class Table(Protocol):
+    """The reference table. For any number of threads."""
+
+    def read_on(self) -> object:
+        """Read up to where the topic ends now. Raises StatedError."""
+
+    def logs(self) -> Collection[LogId]:
+        """Those that the run is about."""
+
+    def label(self, log: LogId) -> str | None: ...
+
+    def finished(self, log: LogId) -> Collection[SegmentId]:
+        """The copies that are followed and finished."""
+
+    def known(self, log: LogId) -> Collection[SegmentId]:
+        """Every attempt of which there is a record, readable or not."""
+
+    def segment(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None: ...
+
+    def leader_epoch(self, log: LogId) -> int:
+        """The highest that was claimed; -1 if none was."""
+
+    def last_offset(self, log: LogId) -> int:
+        """Of the topic of metadata, as far as it was read; -1 if nothing was."""
+
+
+class Memory(Protocol):
+    """When what was looked at."""
+
+    def looked_at(self, depth: str) -> dict[str, int]: ...
+
+    def note(self, names: Iterable[str], depth: str, at_ms: int) -> None: ...
+
+    def forget(self, names: Iterable[str], depth: str) -> None: ...
+
+
+class Sink(Protocol):
+    """Takes events; when it returns they are kept."""
+
+    def emit_many(self, events: Sequence[Event]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The world, as far as a scrub touches it. `pace` waits until so many bytes more may have come."""
+
+    table: Table
+    objects: Objects
+    memory: Memory
+    sink: Sink
+    layout: KeyLayout
+    pace: Callable[[int], object]
+    clock: Callable[[], float]
+    now_ms: Callable[[], int]
+    new_id: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is asked for. `is_whole`: of all topics, so that the memory may forget what is not there."""
+
+    depth: ScrubDepth = ScrubDepth.DEEP
+    subset: Subset = field(default_factory=Subset)
+    max_bytes: int | None = None
+    max_s: float | None = None
+    workers: int = WORKERS
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """For a bar. `total_bytes` is what the budget lets this run read, by the table."""
+
+    listing: int = 0  # logs that are still to be listed
+    done_bytes: int = 0
+    total_bytes: int = 0
+    segments: int = 0
+    total_segments: int = 0
+
+
+class _GivenUp(Exception):
+    """The time is up in the middle of something, or the run ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Due:
+    """A segment to look at, and what reading it costs."""
+
+    name: str
+    log: LogId
+    segment_id: SegmentId
+    size_bytes: int
+
+
+def scrub(
+    ports: Ports,
+    ask: Ask,
+    *,
+    on_checked: Callable[[Checked], None] = lambda _: None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Report:
+    """Do as much of it as the budget allows. `on_checked` gets every object as it is said."""
+    return _Run(ports, ask, on_checked, on_progress).run()
+
+
+class _Run:
+    """One run, by one thread; its workers only look."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        ask: Ask,
+        on_checked: Callable[[Checked], None],
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._ports, self._ask = ports, ask
+        self._on_checked, self._on_progress = on_checked, on_progress
+        self._report = Report()
+        began_s = ports.clock()
+        self._until_s = None if ask.max_s is None else began_s + ask.max_s
+        self._list_until_s = None if ask.max_s is None else began_s + ask.max_s / 2
+        self._looker = Looker(ports.objects, self._pace)
+        self._ending = Flag()
+        self._said: set[str] = set()  # keys with a finding of this run: said once
+        self._total_bytes = self._total_segments = 0
+        self._no_answer = 0
+        self._looked_at: dict[str, int] = {}
+        self._finished: dict[LogId, frozenset[SegmentId]] = {}  # since the metadata was read last
+
+    def run(self) -> Report:
+        with ThreadPoolExecutor(self._ask.workers, thread_name_prefix="seawall-scrub") as pool:
+            try:
+                self._list(pool)
+                self._look(pool)
+            finally:
+                self._ending.set()  # whoever still reads gives up; the pool waits for that
+        return self._report
+
+    # Listing
+
+    def _list(self, pool: ThreadPoolExecutor) -> None:
+        logs = {self._prefix(log): log for log in self._ports.table.logs()}
+        looked_at = self._ports.memory.looked_at(LISTED)
+        if self._ask.is_whole:
+            self._ports.memory.forget([name for name in looked_at if name not in logs], LISTED)
+        due = deque(least_recent((name for name in logs if name in self._ask.subset), looked_at))
+
+        def begin() -> Iterator[Future[Stock | Unlisted]]:
+            while due and not self._is_past(self._list_until_s) and self._report.stopped is None:
+                log = logs[due.popleft()]
+                yield pool.submit(self._taken, log)
+
+        for done in self._finished_of(begin(), self._ask.workers):
+            self._settle_stocks([each.result() for each in done])
+            self._on_progress(Progress(listing=len(due)))
+        self._report.logs_left = len(due)
+
+    def _taken(self, log: LogId) -> Stock | Unlisted:
+        """A worker's: a listing, and a second look at what differs."""
+        table, layout = self._ports.table, self._ports.layout
+        records = (table.segment(log, each) for each in table.finished(log))
+        wanted = wanted_of(each for each in records if each is not None)
+        is_known = frozenset(table.known(log)).__contains__
+        try:
+            versions = self._until(self._ports.objects.list_versions(self._prefix(log)))
+            stock = take_stock(log, versions, wanted, layout, is_known)
+            again = (
+                difference(each.key, self._looker.versions(each.key), each.wanted, layout, is_known)
+                for each in self._until(stock.differences)
+            )
+            return replace(stock, differences=tuple(each for each in again if each is not None))
+        except StoreError as failed:
+            return Unlisted(log, str(failed).splitlines()[0])
+        except _GivenUp:
+            return Unlisted(log, "the time was up before its listing came to its end")
+
+    def _settle_stocks(self, stocks: Sequence[Stock | Unlisted]) -> None:
+        taken = [each for each in stocks if isinstance(each, Stock)]
+        unlisted = [each for each in stocks if isinstance(each, Unlisted)]
+        if taken and (unread := self._read_on()) is not None:
+            unlisted += [Unlisted(each.log, unread) for each in taken]
+            taken = []
+        for each in unlisted:
+            self._report.add_unlisted(each)
+        for stock in taken:
+            self._settle_stock(stock)
+        names = [self._prefix(stock.log) for stock in taken]
+        self._ports.memory.note(names, LISTED, self._ports.now_ms())
+
+    def _settle_stock(self, stock: Stock) -> None:
+        known = frozenset(self._ports.table.known(stock.log))
+        standing: list[Difference] = []
+        failed: list[Checked] = []
+        for each in stock.differences:
+            if each.wanted is None:
+                if each.segment_id is None or each.segment_id not in known:
+                    standing.append(each)
+                    self._report.add_unknown(stock.log, each)
+                continue
+            checked = self._settled(
+                Checked(
+                    record=each.wanted.record,
+                    kind=each.wanted.kind,
+                    key=each.key,
+                    ref=each.wanted.ref,
+                    depth=ScrubDepth.LISTED,
+                    outcome=Failed((each.problem,)),
+                    looks=2,
+                )
+            )
+            if isinstance(checked.outcome, Failed):
+                standing.append(each)
+                failed.append(checked)
+                self._said.add(checked.key)
+        self._ports.sink.emit_many([self._inventory(stock, standing), *map(self._event, failed)])
+        self._report.logs_listed += 1
+        self._report.objects_listed += stock.object_count
+        for checked in failed:
+            self._report.add(checked)
+            self._on_checked(checked)
+
+    def _inventory(self, stock: Stock, standing: Sequence[Difference]) -> Inventory:
+        def keys(damage: Damage) -> tuple[str, ...]:
+            return tuple(each.key for each in standing if each.problem.kind == damage.value)
+
+        table = self._ports.table
+        return Inventory(
+            event_id=self._ports.new_id(),
+            occurred_at_ms=self._ports.now_ms(),
+            log=stock.log,
+            topic=table.label(stock.log) or "",
+            leader_epoch=table.leader_epoch(stock.log),
+            object_count=stock.object_count,
+            size_bytes=stock.size_bytes,
+            listing_digest=stock.digest,
+            missing_keys=keys(Damage.MISSING),
+            deleted_keys=keys(Damage.DELETED),
+            unknown_keys=keys(Damage.UNKNOWN),
+            differences_left_out=stock.left_out,
+            metadata_offset=table.last_offset(stock.log),
+        )
+
+    # Looking
+
+    def _look(self, pool: ThreadPoolExecutor) -> None:
+        if self._report.stopped is not None:
+            return
+        due = deque(self._due())
+        budget = Budget(max_bytes=self._ask.max_bytes, until_s=self._until_s, clock=self._ports.clock)
+        self._total_segments = len(due)
+        self._total_bytes = sum(each.size_bytes for each in due)
+        if self._ask.max_bytes is not None:
+            self._total_bytes = min(self._total_bytes, self._ask.max_bytes)
+
+        def begin() -> Iterator[Future[tuple[_Due, Looked | None]]]:
+            while due and self._report.stopped is None:
+                each = due[0]
+                record = self._now(each.log, each.segment_id)
+                if record is None:  # removed since the plan was made
+                    due.popleft()
+                    continue
+                cost = size_of(record) if self._ask.depth is ScrubDepth.DEEP else 0
+                refused = budget.admit(cost)
+                if refused is Refusal.SPENT:
+                    return
+                due.popleft()
+                if refused is Refusal.TOO_LARGE:
+                    self._pass_over(each, record, cost)
+                else:
+                    yield pool.submit(self._looked, each, record)
+
+        for done in self._finished_of(begin(), 2 * self._ask.workers):
+            self._settle_looks([each.result() for each in done])
+            self._tell_progress()
+        self._report.segments_left += len(due)
+
+    def _due(self) -> list[_Due]:
+        """Every segment of the subset, in the order in which they are due."""
+        table, depth = self._ports.table, self._ask.depth
+        found: dict[str, _Due] = {}
+        there: set[str] = set()
+        for log in table.logs():
+            for segment_id in table.finished(log):
+                record = table.segment(log, segment_id)
+                if record is None:
+                    continue
+                there.add(record.key_stem)
+                if record.key_stem in self._ask.subset:
+                    size_bytes = size_of(record) if depth is ScrubDepth.DEEP else 0
+                    due = _Due(name=record.key_stem, log=log, segment_id=segment_id, size_bytes=size_bytes)
+                    found[due.name] = due
+        self._looked_at = self._ports.memory.looked_at(depth.value)
+        if self._ask.is_whole:
+            gone = [name for name in self._looked_at if name not in there]
+            self._ports.memory.forget(gone, depth.value)
+        return [found[name] for name in least_recent(found, self._looked_at)]
+
+    def _looked(self, due: _Due, record: SegmentRecord) -> tuple[_Due, Looked | None]:
+        """A worker's. None: it was given up."""
+        try:
+            self._check_time()
+            return due, self._looker.look(record, self._ask.depth)
+        except _GivenUp:
+            return due, None
+
+    def _settle_looks(self, looks: Sequence[tuple[_Due, Looked | None]]) -> None:
+        ended = [(due, looked) for due, looked in looks if looked is not None]
+        self._report.segments_left += len(looks) - len(ended)
+        if not ended:
+            return
+        unread = self._read_on()
+        said: list[Checked] = []
+        for _, looked in ended:
+            self._report.read_bytes += looked.read_bytes
+            self._report.segments += 1
+            for each in looked.checked:
+                if each.key not in self._said:
+                    said.append(self._settled(each) if unread is None else unsettled(each, unread))
+            self._no_answer = self._no_answer + 1 if looked.no_answer else 0
+        self._ports.sink.emit_many([self._event(each) for each in said])
+        if unread is None:
+            self._note(ended)
+        for checked in said:
+            self._report.add(checked)
+            self._on_checked(checked)
+        if self._no_answer >= NO_ANSWER_MAX:
+            self._report.stopped = f"the store did not answer for {self._no_answer} segments in a row"
+
+    def _note(self, ended: Sequence[tuple[_Due, Looked]]) -> None:
+        """What could not be told comes first in the next run, once: no more, or it would keep others back."""
+        depth, names = self._ask.depth.value, [due.name for due, _ in ended]
+        untold = {due.name for due, looked in ended if looked.is_untold}
+        soon = [name for name in untold if self._looked_at.get(name) != SOON_MS]
+        self._ports.memory.note([name for name in names if name not in soon], depth, self._ports.now_ms())
+        self._ports.memory.note(soon, depth, SOON_MS)
+
+    def _read_on(self) -> str | None:
+        """Why the metadata could not be read again; None if it was."""
+        self._finished.clear()
+        try:
+            self._ports.table.read_on()
+        except StatedError as failed:
+            self._report.stopped = str(failed).splitlines()[0]
+            return f"the metadata could not be read after the look: {self._report.stopped}"
+        return None
+
+    def _pass_over(self, due: _Due, record: SegmentRecord, cost: int) -> None:
+        why = f"its segment is {cost} bytes, and the whole budget {self._ask.max_bytes}"
+        self._report.segments_too_large += 1
+        for kind, ref in record.objects.present():
+            checked = Checked(
+                record=record,
+                kind=ObjectKind(kind),
+                key=ref.key,
+                ref=ref,
+                depth=self._ask.depth,
+                outcome=Skipped(why),
+                reason=Reason.TOO_LARGE,
+                looks=0,
+            )
+            self._report.add(checked)
+            self._on_checked(checked)
+
+    def _event(self, checked: Checked) -> Scrubbed:
+        record = checked.record
+        return Scrubbed(
+            event_id=self._ports.new_id(),
+            occurred_at_ms=self._ports.now_ms(),
+            log=record.log,
+            topic=record.topic,
+            leader_epoch=record.leader_epoch,
+            segment_id=record.segment_id,
+            base_offset=record.base_offset,
+            end_offset=record.end_offset,
+            object_key=checked.key,
+            version_id=checked.ref.version_id if checked.ref is not None else None,
+            size_bytes=checked.ref.size_bytes if checked.ref is not None else 0,
+            scrub_depth=checked.depth,
+            scrub_outcome=checked.ended,
+            problem=checked.problem,
+            detail=checked.detail,
+            metadata_offset=self._ports.table.last_offset(record.log),
+        )
+
+    # What both have
+
+    def _settled(self, checked: Checked) -> Checked:
+        record, table = checked.record, self._ports.table
+        if record.log not in self._finished:
+            self._finished[record.log] = frozenset(table.finished(record.log))
+        is_followed = record.segment_id in self._finished[record.log]
+        return settled(checked, table.segment(record.log, record.segment_id), is_followed=is_followed)
+
+    def _now(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None:
+        """The record, if it is one to look at."""
+        record = self._ports.table.segment(log, segment_id)
+        is_finished = record is not None and record.state is SegmentState.COPY_FINISHED
+        return record if is_finished else None
+
+    def _prefix(self, log: LogId) -> str:
+        return self._ports.layout.log_prefix(log)
+
+    def _is_past(self, until_s: float | None) -> bool:
+        return until_s is not None and self._ports.clock() >= until_s
+
+    def _until(self, entries: Iterable[T]) -> Iterator[T]:
+        for each in entries:
+            if self._ending.is_set() or self._is_past(self._until_s):
+                raise _GivenUp
+            yield each
+
+    def _check_time(self) -> None:
+        has_got_somewhere = self._report.segments > 0
+        if self._ending.is_set() or (has_got_somewhere and self._is_past(self._until_s)):
+            raise _GivenUp
+
+    def _pace(self, size_bytes: int) -> None:
+        self._check_time()
+        self._ports.pace(size_bytes)
+
+    def _finished_of(self, begin: Iterator[Future[T]], at_once: int) -> Iterator[list[Future[T]]]:
+        """Those that came to their end, together; as many under way as `at_once`."""
+        waiting = set(islice(begin, at_once))
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            yield list(done)
+            waiting |= set(islice(begin, at_once - len(waiting)))
+
+    def _tell_progress(self) -> None:
+        self._on_progress(
+            Progress(
+                done_bytes=self._report.read_bytes,
+                total_bytes=self._total_bytes,
+                segments=self._report.segments,
+                total_segments=self._total_segments,
+            )
+        )
+
+
+def known_ids(keys: Iterable[bytes]) -> frozenset[SegmentId]:
+    """The attempts that keys of the topic name."""
+    names = (parse_key(key) for key in keys)
+    return frozenset(
+        SegmentId(name.segment_id) for name in names if name is not None and name.segment_id is not None
+    )
