@@ -61,6 +61,22 @@ def test_loop_outlives_its_turns(context: LoopContext, trouble: Exception, why: 
     assert ("exc_info" in said) is not isinstance(trouble, ClusterUnreachable)
 
 
+def test_pauses_are_left_to_chance_as_far_as_they_may_be(context: LoopContext) -> None:
+    """The first turn at once, then pauses between a fifth shorter and a fifth longer."""
+    asked: list[tuple[float, float]] = []
+    turned = Event()
+
+    def chance(least: float, most: float) -> float:
+        asked.append((least, most))
+        return least
+
+    with Loop("observe", turned.set, context, every_s=3600, first_s=0, jitter=0.2, chance=chance):
+        assert turned.wait(10)
+        wait_until(lambda: bool(asked), name="loop", wanted="its pause", deadline_s=10)
+
+    assert asked == [(0.8, 1.2)]
+
+
 def test_stopped_loop_is_not_called_stuck(context: LoopContext) -> None:
     """A loop that was asked to end leaves no beat behind that would grow old."""
     beaten = Event()

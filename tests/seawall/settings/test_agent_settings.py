@@ -17,6 +17,7 @@ from seawall.settings import SettingsRefused, load
         ("log_dirs = ['/d']", "SEAWALL_AGENT__LOG_DIRS", "/d", "log_dirs", ("/d",)),
         ("hold_bytes_max = '50MiB'", "SEAWALL_AGENT__HOLD_BYTES_MAX", "52428800", "hold_bytes_max", 52428800),
         ("hold_bytes_max = 5", "SEAWALL_AGENT__HOLD_BYTES_MAX", "5B", "hold_bytes_max", 5),
+        ("observe_only = true", "SEAWALL_AGENT__OBSERVE_ONLY", "true", "observe_only", True),
         ("listen = '[::1]:0'", "SEAWALL_AGENT__LISTEN", "[::1]:0", "listen", "[::1]:0"),
     ],
 )  # fmt: skip
@@ -40,6 +41,7 @@ def test_each_source_says_the_same(
     [
         ("SEAWALL_AGENT__WORKERS", "0", "a whole number from 1 to 64"),
         ("SEAWALL_AGENT__WORKERS", "-1", "a whole number from 1 to 64"),
+        ("SEAWALL_AGENT__OBSERVE_ONLY", "yes", "true or false"),
         ("SEAWALL_AGENT__RESCAN_S", "1.5", "a whole number from 1 to 3600"),
         ("SEAWALL_AGENT__TOPICS", "a,,b", "a list such as"),
         ("SEAWALL_AGENT__LISTEN", "9317", "host:port"),
