@@ -1,4 +1,4 @@
-"""`seawall agent`: the uploader beside one broker, until it is told to stop."""
+"""`seawall agent`: the observers and the uploader beside one broker, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def agent(
     observe_only: Annotated[
         bool,
         typer.Option(
-            "--observe-only", help="Only look, and tell: no bucket, no copies, nothing is ever removed."
+            "--observe-only",
+            help="Gather evidence alone: no bucket needed, nothing copied, nothing removed, ever.",
         ),
     ] = False,
     rate: Annotated[
@@ -57,13 +58,21 @@ def agent(
     endpoint_url: EndpointUrl = None,
     region: Region = None,
 ) -> None:
-    """Copy closed segments of one broker to S3, provably.
+    """Copy closed segments of one broker to S3, provably, and say what happens to its logs.
 
-    Run one on each broker's host, as a user who may read the log dirs; it never writes there. Which topics
-    are copied is declared by the policy (`seawall policy apply`); on a cluster without a policy, name them
-    with --topic. Ends on SIGTERM when the steps under way are done.
+    Run one on each broker's host, as a user who may read the log dirs; it never writes there. It says as
+    events what can shorten a log, of every topic: they are on this disk first, then in __seawall_audit.
+    Which topics are copied is declared by the policy (`seawall policy apply`); on a cluster without a
+    policy, name them with --topic. Ends on SIGTERM when the steps under way are done.
 
-    Example: seawall agent --server-properties /etc/kafka/server.properties --topic 'orders*'
+    With --observe-only it is for a cluster that tiers by itself (KIP-405) or not at all: it needs no bucket,
+    copies, claims, trims and expires nothing, and --topic, --exclude and --rate mean nothing to it.
+
+    Examples:
+
+    seawall agent --server-properties /etc/kafka/server.properties --topic 'orders*'
+
+    seawall agent --server-properties /etc/kafka/server.properties --observe-only
     """
     loaded = load_settings(
         context,
