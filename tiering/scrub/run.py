@@ -170,6 +170,7 @@ class _Run:
         self._list_until_s = None if ask.max_s is None else began_s + ask.max_s / 2
         self._looker = Looker(ports.objects, self._pace)
         self._ending = Flag()
+        self._got_somewhere = Flag()
         self._said: set[str] = set()  # keys with a finding of this run: said once
         self._total_bytes = self._total_segments = 0
         self._no_answer = 0
@@ -348,7 +349,9 @@ class _Run:
         """A worker's. None: it was given up."""
         try:
             self._check_time()
-            return due, self._looker.look(record, self._ask.depth)
+            looked = self._looker.look(record, self._ask.depth)
+            self._got_somewhere.set()
+            return due, looked
         except _GivenUp:
             return due, None
 
@@ -459,8 +462,7 @@ class _Run:
             yield each
 
     def _check_time(self) -> None:
-        has_got_somewhere = self._report.segments > 0
-        if self._ending.is_set() or (has_got_somewhere and self._is_past(self._until_s)):
+        if self._ending.is_set() or (self._got_somewhere.is_set() and self._is_past(self._until_s)):
             raise _GivenUp
 
     def _pace(self, size_bytes: int) -> None:

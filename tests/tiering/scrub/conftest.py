@@ -14,7 +14,7 @@ from seawall.local.bucket import LocalBucket
 from tests.cluster.versitygw import VersityGateway
 from tests.tiering.scrub.kit import Kit
 from tests.tiering.scrub.trouble import Trouble
-from tests.tiering.store.memory import MemoryStore
+from tests.tiering.store.memory import Bucket, MemoryStore
 from tiering.store.patient import PatientStore, patient
 from tiering.store.retry import RetryPolicy
 from tiering.store.s3 import S3Store, S3StoreSettings
@@ -37,7 +37,9 @@ class Wire:
 @pytest.fixture
 def kit(tmp_path: Path) -> Kit:
     """In memory."""
-    return Kit(store=patient(MemoryStore(), policy=POLICY, sleep=lambda _: None), folder=tmp_path)
+    kept = Bucket()
+    store = patient(MemoryStore(kept), policy=POLICY, sleep=lambda _: None)
+    return Kit(store=store, folder=tmp_path, bucket=kept)
 
 
 @pytest.fixture(params=["moto", "versitygw"])

@@ -19,6 +19,7 @@ from tests.tiering.reader.tier import LogOfBatches, _indexes
 from tests.tiering.segments.strategies import LOG, log_record, segment
 from tests.tiering.segments.topic import Topic
 from tests.tiering.store.hands import Hands
+from tests.tiering.store.memory import Bucket
 from tiering.log.checkpoints import EpochStart
 from tiering.log.segment import SegmentScan, scan
 from tiering.scrub.damage import Checked
@@ -48,6 +49,7 @@ class Kit:
 
     store: PatientStore
     folder: Path
+    bucket: Bucket | None = None  # where it is in memory
     objects: Objects | None = None
     topic: Topic = field(default_factory=Topic)
     hands: Hands = field(default_factory=Hands)
@@ -56,6 +58,7 @@ class Kit:
     progress: list[Progress] = field(default_factory=list)
     reads_on: int = 0
     paced: list[int] = field(default_factory=list)
+    pace: Callable[[int], object] = lambda _: None
     before_read_on: Callable[[], None] = lambda: None
     on_checked: Callable[[Checked], None] = lambda _: None
     prefix: str = field(default_factory=lambda: f"scrub-{uuid.uuid4()}")
@@ -65,6 +68,7 @@ class Kit:
 
     def __post_init__(self) -> None:
         self.layout = KeyLayout(self.prefix)
+        self.pace = self.paced.append
         self.topic.claim(log_record(0))
 
     # Filling
@@ -159,7 +163,7 @@ class Kit:
             memory=kept,
             sink=self,
             layout=self.layout,
-            pace=self.paced.append,
+            pace=lambda size_bytes: self.pace(size_bytes),
             clock=self.hands.clock,
             now_ms=lambda: self.now_ms,
             new_id=lambda: str(uuid.uuid4()),
