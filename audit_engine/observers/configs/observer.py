@@ -22,7 +22,8 @@ from pathlib import Path
 from audit_engine.observers.configs.effective import ConfigsSource, Value, Values, of_broker, of_topic
 from audit_engine.observers.configs.memory import Known, Memory, Resource, Seen
 from audit_engine.observers.errors import SourceSilent
-from rules.events import ConfigEffective, ConfigResource, Event, EvidenceGap, EvidenceSink, Source
+from audit_engine.observers.sinks import TOGETHER, EventsSink
+from rules.events import ConfigEffective, ConfigResource, Event, EvidenceGap, Source
 from tiering.cluster.interface import BrokerSettings, Cause, DescribedTopic, Unknown
 
 _NAMED_MAX = 5  # of those that were not told, in the words of a gap
@@ -47,7 +48,7 @@ class Observer:
     source: ConfigsSource
     topics: Callable[[], Iterable[str]]
     cluster_id: str
-    sink: EvidenceSink
+    sink: EventsSink
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
     folder: Path
@@ -200,10 +201,10 @@ class Observer:
         )
 
     def _emit(self) -> None:
-        """What is not out yet. An event whose emit raised is emitted again next time, with all behind it."""
+        """What is not out yet. What a call that raised had of it is emitted again, with all behind it."""
         while self._pending:
-            self.sink.emit(self._pending[0])
-            self._pending = self._pending[1:]
+            self.sink.emit_many(self._pending[:TOGETHER])
+            self._pending = self._pending[TOGETHER:]
         self._memory.emitted()
 
 

@@ -21,7 +21,7 @@ once more, the same, with the same id, and never not at all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -40,7 +40,8 @@ from audit_engine.observers.kip405.source import (
     Read,
     Reading,
 )
-from rules.events import Event, EvidenceGap, EvidenceSink, Source
+from audit_engine.observers.sinks import TOGETHER, EventsSink
+from rules.events import Event, EvidenceGap, Source
 
 BASELINE_EVERY_MS = 6 * 3_600_000
 TURN_S = 30.0  # of reading, before `run_once` returns although there is more
@@ -53,7 +54,7 @@ class Observer:
 
     source: MetadataSource
     cluster_id: str
-    sink: EvidenceSink
+    sink: EventsSink
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
     folder: Path
@@ -93,7 +94,7 @@ class Observer:
         if self._state is None:
             self._state, damage = self._memory.load(self.now_ms())
             if damage is not None:
-                self._gap("memory_lost", damage, None)
+                self._emit([self._gap("memory_lost", damage, None)])
         return self._state
 
     def _meet(self, state: State, topic: MetadataTopic) -> None:
@@ -102,7 +103,8 @@ class Observer:
             return
         self._drop()
         if state.topic_id is not None:
-            self._gap("topic_recreated", f"{state.topic_id} is {topic.topic_id} now", None)
+            what = f"{state.topic_id} is {topic.topic_id} now"
+            self._emit([self._gap("topic_recreated", what, None)])
         self._memory.begin(topic.topic_id, state)
         self._state = state = State(topic_id=topic.topic_id)
         self._baselines.clear()
@@ -155,14 +157,17 @@ class Observer:
         known, progress = state.copies_of(partition), state.partitions[partition]
         fold = Fold(known, self._teller(state))
         position = progress.position
+        events: list[Event] = []
         for record in records:
             assert record.offset >= position.offset, "records come in order, each once"
             for told in fold.take(record):
                 if isinstance(told, Refused):
-                    self._gap(told.problem, told.detail, (record.partition, record.offset, record.offset + 1))
+                    place = (record.partition, record.offset, record.offset + 1)
+                    events.append(self._gap(told.problem, told.detail, place))
                 elif progress.phase is Phase.TOLD:
-                    self._emit(told)
+                    events.append(told)
             position = Position(record.offset + 1, record.leader_epoch)
+        self._emit(events)
         self._keep(state, partition, progress._replace(position=position), fold.changed)
 
     def _reached(self, state: State, partition: int, end: int) -> None:
@@ -176,8 +181,8 @@ class Observer:
         teller = self._teller(state)
         copies = state.copies_of(partition).values()
         events = [event for copy in copies for event in teller.history(copy)]
-        for event in sorted(events, key=lambda each: (each.metadata_offset, each.segment_id)):
-            self._emit(event)
+        ordered = sorted(events, key=lambda each: (each.metadata_offset, each.segment_id))
+        self._emit(ordered)
         self._keep(state, partition, state.partitions[partition]._replace(phase=Phase.TOLD), {})
 
     def _lost(self, state: State, partition: int, bounds: Bounds) -> None:
@@ -186,11 +191,12 @@ class Observer:
         self._baselines.pop(partition, None)
         if asked < bounds.start:
             why = "its retention was faster than this reader"
-            self._gap("topic_overtook", why, (partition, asked, bounds.start))
+            self._emit([self._gap("topic_overtook", why, (partition, asked, bounds.start))])
             self._keep(state, partition, progress._replace(position=Position(bounds.start, -1)), {})
             return
         back_to = min(bounds.end, asked)
-        self._gap("topic_went_back", f"it ends at {bounds.end} now", (partition, back_to, asked))
+        why = f"it ends at {bounds.end} now"
+        self._emit([self._gap("topic_went_back", why, (partition, back_to, asked))])
         forgotten: dict[str, Copy | None] = dict.fromkeys(state.copies_of(partition))
         self._keep(state, partition, Progress(Position(bounds.start, -1), Phase.READING), forgotten)
 
@@ -211,45 +217,45 @@ class Observer:
         said_ms = self._baselines.get(partition)
         if said_ms is not None and _turn(now_ms, partition) <= _turn(said_ms, partition):
             return
-        for event in tier_states(
+        states = tier_states(
             state.copies_of(partition).values(),
             cluster_id=self.cluster_id,
             metadata_partition=partition,
             metadata_offset=state.partitions[partition].position.offset - 1,
             now_ms=now_ms,
             new_id=self.new_id,
-        ):
-            self._emit(event)
+        )
+        self._emit([*states])
         self._baselines[partition] = now_ms
 
     def _teller(self, state: State) -> Teller:
         assert state.topic_id is not None, "nothing is read before the topic is known"
         return Teller(self.cluster_id, state.topic_id)
 
-    def _gap(self, problem: str, detail: str, missed: tuple[int, int, int] | None) -> None:
+    def _gap(self, problem: str, detail: str, missed: tuple[int, int, int] | None) -> EvidenceGap:
         """`missed`: a partition of the topic, and the range in it. Of which log it was is not known."""
         partition, start, end = missed if missed is not None else (None, None, None)
         where = "" if partition is None else f"partition {partition} of the topic: "
-        self._emit(
-            EvidenceGap(
-                event_id=self.new_id(),
-                occurred_at_ms=self.now_ms(),
-                cluster_id=self.cluster_id,
-                topic_id=None,
-                topic=None,
-                partition=None,
-                source=Source.REMOTE_LOG_METADATA,
-                problem=problem,
-                detail=where + detail,
-                gap_start=start,
-                gap_end=end,
-                not_before_ms=None,
-            )
+        return EvidenceGap(
+            event_id=self.new_id(),
+            occurred_at_ms=self.now_ms(),
+            cluster_id=self.cluster_id,
+            topic_id=None,
+            topic=None,
+            partition=None,
+            source=Source.REMOTE_LOG_METADATA,
+            problem=problem,
+            detail=where + detail,
+            gap_start=start,
+            gap_end=end,
+            not_before_ms=None,
         )
 
-    def _emit(self, event: Event) -> None:
-        self.sink.emit(event)
-        self._told += 1
+    def _emit(self, events: Sequence[Event]) -> None:
+        for first in range(0, len(events), TOGETHER):
+            some = events[first : first + TOGETHER]
+            self.sink.emit_many(some)
+            self._told += len(some)
 
 
 def _by_partition(

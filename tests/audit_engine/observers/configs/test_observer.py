@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -101,10 +101,11 @@ class Watched:
             folder=self.folder,
         )
 
-    def emit(self, event: Event) -> None:
-        if self.dies_after is not None and len(self.said) >= self.dies_after:
-            raise Killed
-        self.said.append(event)
+    def emit_many(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if self.dies_after is not None and len(self.said) >= self.dies_after:
+                raise Killed
+            self.said.append(event)
 
     def look(self) -> list[ConfigEffective]:
         """What one look says, an hour after the one before; gaps aside."""

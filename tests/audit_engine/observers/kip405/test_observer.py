@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -56,10 +57,11 @@ class Watched:
             is_read=lambda brokers: self.broker_id is None or self.broker_id in brokers,
         )
 
-    def emit(self, event: Event) -> None:
-        if self.dies_after is not None and len(self.said) >= self.dies_after:
-            raise Killed
-        self.said.append(event)
+    def emit_many(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if self.dies_after is not None and len(self.said) >= self.dies_after:
+                raise Killed
+            self.said.append(event)
 
     def look(self) -> list[Event]:
         """What one look comes to."""

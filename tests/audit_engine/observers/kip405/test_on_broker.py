@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -38,8 +39,8 @@ class Watched:
             folder=folder,
         )
 
-    def emit(self, event: Event) -> None:
-        self.said.append(event)
+    def emit_many(self, events: Sequence[Event]) -> None:
+        self.said += events
 
     def until(self, kinds: list[str]) -> None:
         def looked() -> bool:
