@@ -281,7 +281,7 @@ class _Look:
             has_remote=self.ports.has_remote(known.life.topic),
         )
         occasion = self._baseline_due(known)
-        if known.is_dark:
+        if known.is_dark or (known.log_start is None and now.log_start is not None and known.pieces):
             occasion = BaselineOccasion.GAP
         if is_same(known, now) and occasion is None and not self._watermark_due(known, now):
             return now

@@ -40,11 +40,11 @@ def read_on(
         epochs = tuple((each.epoch, each.start_offset) for each in local.epochs)
     if local.doubts:
         epochs = known.epochs
-    entry, start = local.checkpoint_log_start, None
+    entry, start = local.checkpoint_log_start, start_of(local, has_remote)
     if LOG_START_OFFSETS in doubtful:
         entry, start = known.checkpoint_entry, known.log_start
-    else:
-        start = start_of(local, has_remote)
+    elif start is None and has_remote is not None:
+        start = known.log_start
     watermark = local.checkpoint_high_watermark
     if REPLICATION_OFFSETS in doubtful or watermark is None:
         watermark = known.high_watermark
@@ -52,7 +52,7 @@ def read_on(
         known,
         log_dir=str(log_dir.path),
         pieces=pieces,
-        log_start=known.log_start if start is None else start,
+        log_start=start,
         checkpoint_entry=entry,
         high_watermark=watermark,
         epochs=epochs,
@@ -61,7 +61,12 @@ def read_on(
 
 
 def start_of(local: LocalPartition, has_remote: bool | None) -> int | None:
-    """The log start by the files, which mean another thing where another tier may hold it (KAFKA_FACTS 9)."""
+    """The log start by the files, which mean another thing where another tier may hold it (KAFKA_FACTS 9).
+
+    Below offset 0 there is no other tier, either. None: they do not say, or it is not known how to read them.
+    """
+    if local.local_start == 0:
+        return local.checkpoint_log_start or 0
     return None if has_remote is None else local.log_start(remote_storage=has_remote)
 
 

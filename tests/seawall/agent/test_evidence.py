@@ -35,6 +35,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
 from tests.cluster import produce
+from tests.cluster.cases_tiered import TIERED
 from tests.faults.agents import Agent, agent_beside
 from tests.faults.ledger import Ledger
 from tests.faults.test_whole_system import settings_of
@@ -150,6 +151,41 @@ def test_a_topics_life_is_told_by_an_agent_with_and_without_a_bucket(
     if "seawall_log_frontier_offset" not in page:  # it has no uploader
         said = {type(each) for each in found.acts}
         assert said.isdisjoint({CopyStarted, CopyFinished, LeadershipClaimed, TierState})
+
+
+def test_a_local_deletion_beside_kip_405_moves_no_logs_start(
+    kip405_broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
+) -> None:
+    """What is gone from this disk is in the other tier: the start stands. DeleteRecords moves it, and is told."""
+    broker = kip405_broker
+    with agent_beside(broker, tmp_path, observe_only(broker), None) as agent:
+        produce.create_topic(broker, topic, config=TIERED)
+        produce.Writer(broker, topic, "evidence").send_all(produce.texts(300))
+        wait_until(
+            lambda: (
+                not closed_on_disk(broker, topic)
+                and len(told(broker, since_ms=since_ms).of(SegmentDeletedLocal, topic)) > 2
+            ),
+            name=topic,
+            wanted="every closed segment gone from this disk, and said to be",
+            deadline_s=DEADLINE_S,
+        )
+        assert told(broker, since_ms=since_ms).of(LogStartAdvanced, topic) == []
+        delete_records(broker, topic, {0: 100})
+        wait_until(
+            lambda: bool(told(broker, since_ms=since_ms).of(LogStartAdvanced, topic)),
+            name=topic,
+            wanted="the start that was asked for",
+            deadline_s=DEADLINE_S,
+        )
+        assert agent.process.stop(grace_s=30.0)
+
+    found = told(broker, since_ms=since_ms)
+    assert holes(found) == []
+    [moved] = found.of(LogStartAdvanced, topic)
+    assert (moved.old_start, moved.new_start) == (0, 100)
+    assert moved.local_start is not None
+    assert moved.local_start > 200
 
 
 def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number_is_missing(

@@ -162,27 +162,32 @@ def _fail() -> HostSurvey:
 
 
 def test_no_log_start_is_told_while_it_is_not_known_which_files_tell_it(tmp_path: Path) -> None:
-    """With Kafka's own tiered storage the entry alone counts, else the first segment too: no guess."""
+    """With Kafka's own tiered storage the entry alone counts, else the first segment too: no guess, and the
+    whole state once it is known."""
     known: list[bool | None] = [None]
     watched = Watched(tmp_path, has_remote=lambda _: known[0])
-    watched.disk.roll(5)
+    for count in (5, 6, 7):
+        watched.disk.roll(count)
     watched.look()
-    watched.disk.roll(5)
     watched.disk.expire(1)
     for _ in range(3):
         watched.look()
     started, _, *rest = watched.said
     assert isinstance(started, ReplicaStarted)
-    assert started.log_start is None
+    assert started.log_start == 0, "below the first offset there is nothing elsewhere"
     assert "log_start_advanced" not in {each.kind for each in rest}
 
     known[0] = False
+    watched.said.clear()
     watched.look()
+    [baseline] = watched.said
+    assert isinstance(baseline, LogBaseline)
+    assert (baseline.occasion.value, baseline.log_start) == ("gap", 5)
     watched.disk.expire(1)
     for _ in range(2):
         watched.look()
     [moved] = [each for each in watched.said if isinstance(each, LogStartAdvanced)]
-    assert (moved.old_start, moved.new_start) == (5, 10)
+    assert (moved.old_start, moved.new_start) == (5, 11)
 
 
 def test_each_log_says_its_whole_state_once_in_six_hours(watched: Watched) -> None:
