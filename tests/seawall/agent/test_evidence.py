@@ -156,7 +156,7 @@ def test_a_topics_life_is_told_by_an_agent_with_and_without_a_bucket(
 def test_a_local_deletion_beside_kip_405_moves_no_logs_start(
     kip405_broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
 ) -> None:
-    """What is gone from this disk is in the other tier: the start stands. DeleteRecords moves it, and is told."""
+    """What is gone from this disk is in the other tier: the start stands, until DeleteRecords moves it."""
     broker = kip405_broker
     with agent_beside(broker, tmp_path, observe_only(broker), None) as agent:
         produce.create_topic(broker, topic, config=TIERED)
