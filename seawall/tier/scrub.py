@@ -34,7 +34,7 @@ from tiering.segments.view import LogView
 
 SPOOL_NAME = "events.sqlite"
 EMITTER_NAME = "emitter"
-NO_BROKER = -1
+NO_BROKER = 2**31 - 1  # an emitter has a broker's number, and -1 is none; this one no cluster gives
 PUBLISH_S = 30.0  # so long a run waits at its end for Kafka to take its events
 
 _EMITTER = re.compile(r"scrub-[0-9a-f]{8}")
