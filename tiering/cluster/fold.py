@@ -149,8 +149,8 @@ class Draft:
         record = change.record
         if isinstance(record, SkippedRecord):
             if record.reason is SkipReason.NEWER_VERSION and METADATA_RECORDS.get(record.api_key) in _FOLDED:
-                why = f"record type {record.api_key} has a newer version, {record.version}"
-                self.doubt(change.offset, why)
+                newer = f"record type {record.api_key} has a newer version, {record.version}"
+                self.doubt(change.offset, newer)
             return
         handler = _HANDLERS.get(type(record))
         if handler is not None and (why := handler(self, record)) is not None:

@@ -301,8 +301,9 @@ class KraftObserver:
             said.append(f"nobody says how far the metadata log is committed: {mark.reason}")
         if stopped is not None:
             said.append(f"the metadata log: {stopped}")
-        if self._told.unread is not None:
-            said.append(f"the metadata log, {self._told.unread}")
+        unread = self._follower.image.unread if self._follower is not None else None
+        if unread is not None:
+            said.append(f"the metadata log, {unread}")
         return "; ".join(said)
 
 

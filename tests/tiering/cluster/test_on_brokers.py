@@ -36,6 +36,8 @@ from tiering.cluster.kafka import KafkaCluster
 from tiering.cluster.leadership import AdminLeadership, KraftLeadership
 from tiering.cluster.log_dirs import Surveyor, metadata_log_in
 from tiering.cluster.metadata_log import MetadataLogFollower
+from tiering.cluster.quorum import QuorumMark
+from tiering.cluster.quorum.client import QuorumClient
 from tiering.cluster.settings import Source
 from tiering.cluster.topics import TopicFilter
 
@@ -412,6 +414,32 @@ def test_a_client_logs_in_with_what_the_settings_say(safe_broker: SafeBroker) ->
     assert refused.cause is Cause.REFUSED
     with pytest.raises(ClusterUnreachable, match="uthentication"):
         stranger.identity()
+
+
+@pytest.mark.jvm
+def test_the_quorum_is_asked_with_what_the_settings_say(safe_broker: SafeBroker) -> None:
+    """By a password too; the answer covers what the broker's log holds; a wrong password is REFUSED."""
+    login = {
+        "bootstrap.servers": safe_broker.safe_bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": USER,
+        "sasl.password": PASSWORD,
+    }
+    metadata = metadata_log_in(safe_broker.log_dirs(1))
+    assert metadata is not None
+    follower = MetadataLogFollower(metadata)
+    asked, stranger = QuorumClient(login), QuorumClient({**login, "sasl.password": "wrong"})
+
+    follower.poll()
+    answer, refused = asked.mark(), stranger.mark()
+
+    assert isinstance(answer, QuorumMark)
+    assert (answer.leader_id, answer.leader_epoch) == (1, follower.image.epoch)
+    assert answer.high_watermark >= follower.image.end_offset
+    assert isinstance(refused, Unknown)
+    assert refused.cause is Cause.REFUSED
+    asked.close()
 
 
 @pytest.mark.jvm

@@ -28,7 +28,7 @@ from tiering.log.kraft.records import MetadataRecord
 pytestmark = pytest.mark.slow
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(history=st.lists(acts(), min_size=1, max_size=25), cuts=st.sets(st.integers(0, 40)), kills=st.data())
 def test_however_the_log_is_cut_into_runs_the_events_are_the_same(
     history: list[Act], cuts: set[int], kills: st.DataObject
@@ -67,7 +67,7 @@ class ObservedLog(RuleBasedStateMachine):
         self.watched = Watched(self.folder)
         self.disk = self.watched.disk
         self.model = Model()
-        self.models = {0: self.model}  # the cluster as of each batch boundary
+        self.models = {0: Model()}  # the cluster as of each batch boundary
 
     def teardown(self) -> None:
         self.watched.quorum_answers = True
@@ -198,4 +198,4 @@ def copied(model: Model) -> Model:
 
 
 TestObservedLog = ObservedLog.TestCase
-TestObservedLog.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
+TestObservedLog.settings = settings(deadline=None, max_examples=50, stateful_step_count=40)

@@ -280,6 +280,8 @@ def as_expected(event: Any) -> tuple[Any, ...] | None:
         return (kind, event.topic_id)
     if isinstance(event, TopicCreated):
         return (kind, event.topic_id, event.partition_count)
+    if isinstance(event, PartitionsAdded):
+        return (kind, event.topic_id, event.old_partition_count, event.partition_count)
     if isinstance(event, ConfigEffective):
         name = event.topic or str(event.broker_id or "")
         return (kind, event.resource.value, name, event.key, event.old_value, event.new_value)
