@@ -1,0 +1,44 @@
+"""The state machine that judges one log: values in, values out. No I/O, no clock, no Kafka, no Spark.
+
+    told         an event and its place; the one order
+    terms        graces, suppressions, scope
+    state, codec what is carried, and as canonical bytes
+    spans        sets of offsets
+    coverage, authority      what is where; what was allowed and what was in force
+    replicas, tier, cluster  events taken into the state, by who can know them
+    obligations, conditions  rules about what happened; rules about a state of things
+    findings, causes         findings, and one incident of a root and its children
+    fold         the machine
+    verdict      what a log's day comes to, and the statement of it
+    emitters     whether the evidence itself is whole
+    fleet        rules over many logs
+    gate         whether an agent may delete
+
+Invariant: with the same events and terms, the same bytes.
+"""
+
+from rules.machine.codec import StateTooNew, decode, encode, state_hash
+from rules.machine.fold import fold, is_late, step
+from rules.machine.state import LogState, newborn
+from rules.machine.terms import Suppression, Terms, is_audited, terms_of
+from rules.machine.told import Speaker, Told, concerns, in_order
+
+__all__ = [
+    "LogState",
+    "Speaker",
+    "StateTooNew",
+    "Suppression",
+    "Terms",
+    "Told",
+    "concerns",
+    "decode",
+    "encode",
+    "fold",
+    "in_order",
+    "is_audited",
+    "is_late",
+    "newborn",
+    "state_hash",
+    "step",
+    "terms_of",
+]

@@ -1,0 +1,344 @@
+"""What is carried of one log from one run to the next: numbers that are still needed, nothing of the past.
+
+    replicas      one life a broker: start, watermark, what lies closed on its disk, what it advanced over
+    tier          the live copies, and those that are being deleted
+    config, policy  timelines of what was in force and what was declared, inside the horizon
+    obligations   rises of the log's start, removals, copies, deviations: each waits for what may justify it
+    findings      those that are open, and inside the horizon those that are not any more
+    gaps          where evidence is missing
+
+Owns the values. Everything is bounded by what lives (segments), by the horizon (timelines, what was decided),
+or by a cap that stands here; a history of any length leaves a state of the same size.
+
+Invariant: only `fold` changes a state, and only one that it made itself; whoever is given one may keep it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rules.identity import LogId
+from rules.machine.spans import NONE, Spans
+
+EPOCHS_KEPT = 16
+DIGESTS_KEPT = 8  # as agents remember: so far may one table be behind another
+TIMELINE_MAX = 64
+FINDINGS_MAX = 1_000  # of one log; the rest is counted
+REMOVALS_MAX = 10_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Segment:
+    """A closed one on a disk, or one that was there. `bytes_at_most`: all that the log held when it went."""
+
+    base: int
+    end: int
+    size_bytes: int
+    max_timestamp_ms: int | None
+    bytes_at_most: int | None = None
+    told_ms: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Advance:
+    """A replica's start went from `start` to `end` in `(not_before_ms, at_ms]`; `pieces` lay there."""
+
+    start: int
+    end: int
+    not_before_ms: int
+    at_ms: int
+    due_ms: int
+    is_blind: bool  # nobody saw the disk
+    pieces: list[Segment]
+    uncovered: Spans | None = None  # once it was decided
+
+
+@dataclass(slots=True, kw_only=True)
+class Replica:
+    """One life of a replica. `doubt`: what its first start passed that the log's own had not."""
+
+    broker_id: int
+    directory_id: str | None
+    incarnation: int | None
+    began_ms: int
+    ordinal: int
+    start: int | None
+    start_since_ms: int  # first read as it is
+    start_read_ms: int  # last read so
+    start_moved_ms: int | None
+    local_start: int | None
+    watermark: int | None
+    log_end: int | None
+    disk_bytes: int | None
+    has_been_in_sync: bool = False
+    is_dark: bool = False
+    segments: dict[int, Segment] = field(default_factory=dict)
+    holes: Spans = NONE
+    doubt: Spans = NONE
+    advances: list[Advance] = field(default_factory=list)
+    low_since_ms: int | None = None  # as leader, below what was published
+
+
+@dataclass(slots=True, kw_only=True)
+class Copy:
+    """One attempt in the tier. `steps`: each state that was told, at its offset of the metadata topic."""
+
+    segment_id: str
+    base: int
+    end: int
+    data_end: int | None
+    record_count: int | None
+    size_bytes: int
+    max_timestamp_ms: int | None
+    leader_epoch: int
+    generation: int
+    steps: list[tuple[int, str]]
+    started_ms: int
+    changed_ms: int
+    is_failed: bool = False
+    is_fenced: bool = False
+    missing_since_ms: int | None = None  # first reading that did not find its object
+    missing_read_ms: int | None = None
+    is_corrupt: bool = False
+    is_restored: bool = False
+
+    @property
+    def state(self) -> str:
+        return max(self.steps)[1] if self.steps else "UNKNOWN"
+
+    @property
+    def covered_end(self) -> int:
+        """As the uploader has it: up to where each offset from the base is in the bytes."""
+        end = self.end if self.data_end is None else min(self.data_end, self.end)
+        if self.record_count is not None and self.record_count != end - self.base:
+            return self.base
+        return end
+
+
+@dataclass(slots=True, kw_only=True)
+class Removal:
+    """A segment went: from the tier, or from the head of the leader's disk. Judged at `due_ms`."""
+
+    where: str  # tier, local
+    broker_id: int
+    segment_id: str
+    base: int
+    end: int
+    size_bytes: int
+    max_timestamp_ms: int | None
+    not_before_ms: int
+    at_ms: int
+    due_ms: int
+    bytes_at_most: int | None  # of the log, each offset once
+    bytes_counted: int | None  # however wrongly they can be counted
+    covered: Spans  # by finished copies, when it went
+    was_led: bool
+    is_decided: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Rise:
+    """The log's own start rose over `[start, end)`, led by `broker_id`."""
+
+    broker_id: int
+    start: int
+    end: int
+    not_before_ms: int
+    at_ms: int
+    due_ms: int
+    bytes_counted: int | None  # however wrongly they can be counted
+    uncovered: Spans | None = None  # once it was decided
+
+
+@dataclass(slots=True, kw_only=True)
+class Fallback:
+    """A replica's start went back from `old` to `new`."""
+
+    broker_id: int
+    old: int
+    new: int
+    not_before_ms: int
+    at_ms: int
+    due_ms: int
+    moved_ms: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class CopyAbove:
+    """A copy whose end was above every watermark that had been published."""
+
+    segment_id: str
+    base: int
+    end: int
+    at_ms: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Deviation:
+    """Effective retention keeps less than what was declared. `least` is the least that was in force."""
+
+    key: str
+    anchor: str
+    since_ms: int
+    due_ms: int
+    least: int
+    changes: int
+    reverted_ms: int | None = None
+    is_open: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Setting:
+    """A value in force since some instant of `(not_before_ms, at_ms]`. None: unset."""
+
+    not_before_ms: int
+    at_ms: int
+    metadata_offset: int | None
+    value: str | None
+    is_own: bool  # the topic's own, not a broker's default
+
+
+@dataclass(slots=True, kw_only=True)
+class Declared:
+    """One key of one table of the policy, from an offset of its topic on."""
+
+    policy_offset: int
+    at_ms: int
+    pattern: str
+    key: str
+    after: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Permit:
+    """An authorisation, a standing request of our own (`trim`), or a request through Seawall (`request`)."""
+
+    sort: str  # delete_records, delete_topic, trim, request
+    principal: str
+    change_id: str
+    start: int | None
+    end: int | None
+    from_ms: int
+    to_ms: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Hold:
+    start: int
+    end: int | None
+    metadata_offset: int
+    released_at: int | None = None  # the offset of its release
+
+
+@dataclass(slots=True, kw_only=True)
+class Gap:
+    """Evidence is missing, of `[from_ms, to_ms]`. `broker_id` None: of any. It closes by a baseline."""
+
+    sort: str
+    broker_id: int | None
+    from_ms: int
+    to_ms: int
+    detail: str
+    closed_ms: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Pending:
+    """A condition that holds, since when, and what a finding of it would say."""
+
+    since_ms: int
+    severity: str
+    ranges: Spans
+    note: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """A finding as it is carried. `subject` and `anchor` name it for ever; the rest may grow.
+
+    `cleared_ms`: its condition was evaluated and false. `closed_ms`, `closed_by`: restored, accepted,
+    withdrawn. `happened` is the interval of what it condemns.
+    """
+
+    rule_id: str
+    subject: str
+    anchor: str
+    severity: str
+    ranges: Spans
+    opened_ms: int
+    happened: tuple[int, int]
+    note: str
+    cleared_ms: int | None = None
+    closed_ms: int | None = None
+    closed_by: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class LogState:
+    """Everything that is known of one log and still matters."""
+
+    log: LogId
+    topic: str
+    clock_ms: int = 0
+    position: tuple[int, tuple[int, str, int], int] | None = None
+    tier_offset: int = -1
+    kraft_offset: int = -1
+    born_ms: int | None = None
+    events: int = 0
+    first_ms: int | None = None
+    heard: dict[str, Spans] = field(default_factory=dict)
+
+    leader_id: int | None = None
+    leader_epoch: int = -1
+    leadership_ms: int = 0  # the last word on leaders or in-sync replicas
+    in_sync: tuple[int, ...] | None = None
+    assigned: tuple[int, ...] | None = None
+    leaders: dict[int, int] = field(default_factory=dict)
+    unclean_epochs: list[int] = field(default_factory=list)
+    epoch_starts: dict[int, int] = field(default_factory=dict)
+    watermarks: dict[int, int] = field(default_factory=dict)  # by epoch
+    watermark: int | None = None  # the highest that was ever published
+
+    replicas: dict[int, Replica] = field(default_factory=dict)
+    start: int | None = None  # the log's, as leaders had it
+    accepted: Spans = NONE  # lost, and taken as lost by somebody
+    tier: dict[str, Copy] = field(default_factory=dict)
+    is_kip405: bool = False
+    is_tiered: bool = False
+    claims: list[tuple[int, int]] = field(default_factory=list)
+    digests: dict[int, dict[int, str]] = field(default_factory=dict)
+    odd_tables: dict[int, int] = field(default_factory=dict)  # broker, offset
+    sets: dict[int, tuple[int, dict[str, str]]] = field(default_factory=dict)
+    lacking: dict[int, list[str]] = field(default_factory=dict)  # broker, copies not in its table
+    unknown_keys: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    was_compacted: bool = False
+    config: dict[str, list[Setting]] = field(default_factory=dict)
+    policy_base: dict[str, dict[str, str]] = field(default_factory=dict)
+    policy: list[Declared] = field(default_factory=list)
+    adopted: dict[str, str | None] = field(default_factory=dict)
+    permits: list[Permit] = field(default_factory=list)
+    holds: dict[str, Hold] = field(default_factory=dict)
+    restores: list[tuple[int, int, int]] = field(default_factory=list)  # at, start, end
+    restored_keys: dict[str, str] = field(default_factory=dict)
+    keep_until_ms: int | None = None
+    unclean_starts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    deleted_ms: tuple[int, int] | None = None
+    is_gone: bool = False
+
+    rises: list[Rise] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
+    fallbacks: list[Fallback] = field(default_factory=list)
+    above: list[CopyAbove] = field(default_factory=list)
+    deviations: list[Deviation] = field(default_factory=list)
+    topic_deletion_due_ms: int | None = None
+    pending: dict[str, Pending] = field(default_factory=dict)
+    findings: dict[str, Found] = field(default_factory=dict)
+    findings_left_out: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    blast: dict[int, int] = field(default_factory=dict)  # by hour, segments that no retention explains
+
+
+def newborn(log: LogId, topic: str) -> LogState:
+    """Of a log that nothing was heard of."""
+    return LogState(log=log, topic=topic)
