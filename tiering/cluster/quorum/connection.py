@@ -13,12 +13,24 @@ import socket
 import struct
 from collections.abc import Mapping
 from types import TracebackType
+from typing import ClassVar, Protocol, TypeVar
 
 from tiering.cluster.quorum import messages
 from tiering.cluster.quorum.security import Unaskable, dialogue_of, mechanism_of, tls_of
 from tiering.log.errors import Malformed
+from tiering.log.schema import read_message
 
 ANSWER_BYTES_MAX = 16 * 1024 * 1024  # some 50 bytes for each node of a cluster
+
+
+class Answer(Protocol):
+    """A table of an answer: which request it is to, and the versions of it that are read here."""
+
+    api_key: ClassVar[int]
+    versions: ClassVar[range]
+
+
+A = TypeVar("A", bound=Answer)
 
 
 class Connection:
@@ -51,13 +63,19 @@ class Connection:
 
     def describe_quorum(self) -> messages.DescribeQuorumResponse:
         """What the quorum's leader answers, by way of this broker."""
-        offered = self._versions.get(messages.DESCRIBE_QUORUM, range(0))
-        both = [each for each in messages.DescribeQuorumResponse.versions if each in offered]
+        return self.ask(messages.DescribeQuorumResponse, messages.describe_quorum_body(), "DescribeQuorum")
+
+    def ask(self, table: type[A], body: bytes, name: str) -> A:
+        """The answer in the newest version that both know. The body is the same in all of them."""
+        offered = self._versions.get(table.api_key, range(0))
+        both = [each for each in table.versions if each in offered]
         if not both:
-            raise Unaskable("the broker does not take DescribeQuorum: it runs no KRaft, or is too new")
-        body = messages.describe_quorum_body()
-        frame = self._ask(messages.DESCRIBE_QUORUM, both[-1], body, is_flexible=True)
-        return messages.read_describe_quorum(frame, both[-1], self._asked)
+            raise Unaskable(f"the broker takes {name} in no version that is known here")
+        frame = self._ask(table.api_key, both[-1], body, is_flexible=True)
+        # Its answer's header has no tagged fields in any version, so that anybody can read it (KIP-511).
+        has_tags = table.api_key != messages.API_VERSIONS
+        position = messages.read_answer(frame, self._asked, is_flexible=has_tags)
+        return read_message(table, both[-1], frame, position)
 
     def _ask_versions(self) -> Mapping[int, range]:
         frame = self._ask(messages.API_VERSIONS, 0, b"")

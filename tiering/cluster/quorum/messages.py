@@ -35,7 +35,6 @@ from tiering.log.schema import (
     Struct,
     Uint16,
     UuidField,
-    read_message,
 )
 from tiering.log.wire import ZERO_UUID, Buffer
 
@@ -138,11 +137,6 @@ def read_answer(frame: Buffer, correlation_id: int, *, is_flexible: bool) -> int
     if is_flexible:
         _, position = wire.read_tagged_fields(frame, position)
     return position
-
-
-def read_describe_quorum(frame: Buffer, version: int, correlation_id: int) -> DescribeQuorumResponse:
-    position = read_answer(frame, correlation_id, is_flexible=True)
-    return read_message(DescribeQuorumResponse, version, frame, position)
 
 
 def read_api_versions(frame: Buffer, correlation_id: int) -> tuple[int, dict[int, range]]:
