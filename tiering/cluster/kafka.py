@@ -134,6 +134,10 @@ class KafkaCluster:
             cluster_id=found.cluster_id or "", broker_ids=frozenset(node.id for node in found.nodes)
         )
 
+    def topic_names(self) -> frozenset[str] | Unknown:
+        """Of all topics that some broker knows now."""
+        return self._answered(["topics"], lambda asked, _: {"topics": asked.topic_names()})["topics"]
+
     def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
         """What any broker knows of these topics. Refreshes what the client believes of their leaders."""
         return self._answered(sorted(set(topics)), _Connection.describe_topics)
@@ -215,6 +219,13 @@ class _Connection:
     def describe_cluster(self) -> Any:
         return self._result(self._client.describe_cluster(request_timeout=self._timeout_s))
 
+    def topic_names(self) -> frozenset[str] | Unknown:
+        """All at once: asked for by name, a topic would be created."""
+        try:
+            return frozenset(self._client.list_topics(timeout=self._timeout_s).topics)
+        except KafkaException as refused:
+            return self._unknown(refused.args[0])
+
     def describe_topics(self, topics: Sequence[str]) -> Mapping[str, DescribedTopic | Unknown]:
         answers: dict[str, DescribedTopic | Unknown] = {}
         for names in _chunks(topics, TOPICS_PER_REQUEST):
@@ -290,7 +301,9 @@ class _Connection:
             return future.result()
         if not isinstance(failed, KafkaException):
             raise failed
-        error: KafkaError = failed.args[0]  # not raised: its traceback would keep the client from ending
+        return self._unknown(failed.args[0])  # not raised: its traceback would keep the client from ending
+
+    def _unknown(self, error: KafkaError) -> Unknown:
         cause = _CAUSES.get(error.code(), Cause.ERROR)
         reason = error.str() if cause is not Cause.NO_ANSWER else self._with_trouble(error.str())
         refused = cause is Cause.NO_ANSWER and self._trouble.cause is Cause.REFUSED

@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
+from audit_engine.observers.errors import SourceSilent
 from audit_engine.observers.kept import Kept
 from audit_engine.observers.kraft.dated import tell
 from audit_engine.observers.kraft.difference import differences
 from audit_engine.observers.kraft.memory import FILE_NAME, PLACE, changed_rows, place_row, restored
 from audit_engine.observers.kraft.sight import Scope, Sight, between, first
+from audit_engine.observers.sinks import TOGETHER, EventsSink
 from rules.events import Event, EvidenceGap, Source
 from tiering.cluster.fold import Draft
 from tiering.cluster.image import Change, ClusterImage
@@ -44,12 +45,6 @@ OVERTAKEN = "metadata_overtaken"
 ROLLED_BACK = "committed_metadata_lost"
 READ_OTHERWISE = "metadata_read_otherwise"
 MEMORY_LOST = "memory_lost"
-
-
-class EventsSink(Protocol):
-    """Takes events, all kept when it returns."""
-
-    def emit_many(self, events: Sequence[Event]) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,10 +83,16 @@ class KraftObserver:
     _committed: int = NOTHING_KNOWN
     _rebase: _Rebase | None = None
     _is_loaded: bool = False  # the follower has said where it begins
+    _is_stopped: bool = False  # the last run could not read on
     _pending: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
         self._kept = Kept(self.folder / FILE_NAME, owner=f"the metadata log of cluster {self.cluster_id}")
+
+    @property
+    def partition_count(self) -> int:
+        """Of how many partitions the state is known."""
+        return len(self._told.partitions)
 
     @property
     def metadata_offset(self) -> int | None:
@@ -99,7 +100,10 @@ class KraftObserver:
         return self._told.end_offset - 1 if self._told.end_offset else None
 
     def run_once(self) -> int:
-        """Ask, read, keep, emit; how many events came of it. Never raises for what stands in the log."""
+        """Ask, read, keep, emit; how many events came of it. Raises SourceSilent for a log it cannot read.
+
+        Once is no trouble: files may go while they are read.
+        """
         follower = self._follower or self._begin()
         self._emit()
         mark = self.quorum.mark()
@@ -113,6 +117,9 @@ class KraftObserver:
             if is_rolled_back or poll.caught_up or poll.stopped or not poll.steps:
                 break
         self.trouble = self._trouble(mark, stopped)
+        was_stopped, self._is_stopped = self._is_stopped, stopped is not None
+        if stopped is not None and was_stopped:
+            raise SourceSilent(what="the metadata log", act="read", why=stopped)
         return said
 
     def close(self) -> None:
@@ -290,9 +297,9 @@ class KraftObserver:
 
     def _emit(self) -> None:
         """What is not out yet; if the sink refuses, it is emitted again next time, as it is."""
-        if self._pending:
-            self.sink.emit_many(self._pending)
-            self._pending = ()
+        while self._pending:
+            self.sink.emit_many(self._pending[:TOGETHER])
+            self._pending = self._pending[TOGETHER:]
         self._kept.emitted()
 
     def _trouble(self, mark: QuorumMark | Unknown, stopped: str | None) -> str:
