@@ -7,7 +7,7 @@
 Owns the list and its hash. The machine refuses a finding of a rule that is not here.
 
 Invariant: ids are stable for ever, and no two rules share one. With the same hash, the same evidence is
-judged alike: it covers what is decided by (not the words for people), and the version of the machine's meaning.
+judged alike: it covers what is decided by (not the words for people), and the version of the meaning.
 """
 
 from __future__ import annotations

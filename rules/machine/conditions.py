@@ -218,9 +218,16 @@ def _expired(state: LogState, leader: Replica | None, terms: Terms) -> Iterator[
         severity="W",
         grace_ms=grace_ms,
         ranges=span(base, end),
-        since_ms=max(newest_ms + max(limits), state.born_ms or 0, state.keep_until_ms or 0),
+        since_ms=max(newest_ms + max(limits), _kept_since(state), state.keep_until_ms or 0),
         note="it has expired, and is still there",
     )
+
+
+def _kept_since(state: LogState) -> int:
+    """Since when it is kept no longer than now."""
+    times = [each.at_ms for each in state.policy]
+    times += [each.at_ms for each in state.config.get("topic|retention.ms", ())]
+    return max([state.born_ms or 0, *times])
 
 
 def _head(state: LogState, leader: Replica | None) -> tuple[int, int, int | None] | None:

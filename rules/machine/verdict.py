@@ -212,11 +212,11 @@ def _missing(state: LogState, from_ms: int) -> tuple[str, ...]:
 
 def _suspect(state: LogState) -> set[str]:
     now_ms = state.clock_ms
-    names = {
+    names: set[str] = {
         key.partition("|")[0]
         for key, pending in state.pending.items()
         if pending.since_ms <= now_ms and key not in state.findings
-    }
+    } - {"RET-05"}  # what has expired waits for the next check on every healthy log
     if any(each.uncovered is None for each in state.rises):
         names.add("START-02")
     if any(not each.is_decided and each.was_led for each in state.removals):
