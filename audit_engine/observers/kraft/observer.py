@@ -83,6 +83,7 @@ class KraftObserver:
     _committed: int = NOTHING_KNOWN
     _rebase: _Rebase | None = None
     _is_loaded: bool = False  # the follower has said where it begins
+    _untold_runs: int = 0  # in a row without the quorum's word
     _is_stopped: bool = False  # the last run could not read on
     _pending: tuple[Event, ...] = ()
 
@@ -116,6 +117,7 @@ class KraftObserver:
             stopped = None if poll.caught_up else poll.stopped
             if is_rolled_back or poll.caught_up or poll.stopped or not poll.steps:
                 break
+        self._untold_runs = self._untold_runs + 1 if isinstance(mark, Unknown) else 0
         self.trouble = self._trouble(mark, stopped)
         was_stopped, self._is_stopped = self._is_stopped, stopped is not None
         if stopped is not None and was_stopped:
@@ -304,7 +306,7 @@ class KraftObserver:
 
     def _trouble(self, mark: QuorumMark | Unknown, stopped: str | None) -> str:
         said = []
-        if isinstance(mark, Unknown):
+        if isinstance(mark, Unknown) and self._untold_runs > 1:  # an election is no trouble
             said.append(f"nobody says how far the metadata log is committed: {mark.reason}")
         if stopped is not None:
             said.append(f"the metadata log: {stopped}")

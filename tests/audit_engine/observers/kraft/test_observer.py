@@ -180,6 +180,8 @@ def test_without_the_quorums_word_a_snapshot_is_the_bound(watched: Watched, mode
     watched.write(model.configure(TOPIC, "orders", "retention.ms", "2"))
     watched.quorum_answers = False
     assert watched.look() == []
+    assert watched.observer.trouble == "", "an election passes"
+    assert watched.look() == []
     assert "nobody answers" in watched.observer.trouble
 
     watched.disk.snapshot(snapshot_at)
