@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from itertools import count
@@ -13,20 +14,23 @@ from confluent_kafka.admin import NewPartitions, NewTopic  # type: ignore[attr-d
 
 from audit_engine.observers.kraft.observer import KraftObserver
 from audit_engine.observers.kraft.sight import Scope
-from rules.events import ConfigEffective, IsrChanged, LeaderChanged, TopicCreated, TopicDeleted
+from rules.events import ConfigEffective, EvidenceGap, IsrChanged, LeaderChanged, TopicCreated, TopicDeleted
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.waiting import wait_until
 from tests.audit_engine.observers.kraft.dumped import story
 from tests.audit_engine.observers.kraft.world import Told, dated
 from tests.cluster import produce
+from tests.cluster.corpus import METADATA_IN_SMALL_PIECES
 from tests.cluster.oracle import Oracle
 from tiering.cluster.interface import DescribedTopic
 from tiering.cluster.kafka import KafkaCluster
+from tiering.cluster.metadata_files import list_metadata_directory
 from tiering.cluster.quorum.client import QuorumClient
 from tiering.log.directory import KRAFT_METADATA_TOPIC
 
 DEADLINE_S = 60.0
+SNAPSHOT_CHANGES = 130
 TOPIC = "metadata-day"
 
 
@@ -35,7 +39,7 @@ class Beside:
 
     def __init__(self, cluster: LocalCluster, node_id: int, folder: Path) -> None:
         self.told = Told()
-        self.directory = cluster.log_dirs(node_id)[0] / f"{KRAFT_METADATA_TOPIC}-0"
+        self.directory = metadata_of(cluster, node_id)
         ids = count()
         self.folder = folder
         folder.mkdir()
@@ -136,6 +140,62 @@ def test_a_scripted_day_is_told_as_kafka_itself_prints_it(
     assert (only.leader_id, set(only.replicas)) == (last.leader_id, set(last.replicas))
     for each in (one, other):
         each.close()
+
+
+def test_a_log_that_is_cut_into_snapshots_is_followed_and_one_that_was_overtaken_is_a_gap(
+    tmp_path: Path, servers_folder: Path
+) -> None:
+    """Who looks on misses nothing; who finds a snapshot in place of the log tells its outcome and the gap."""
+    with LocalCluster(servers_folder / "snapshots", properties=METADATA_IN_SMALL_PIECES) as cluster:
+        awake, asleep = Beside(cluster, 1, tmp_path / "awake"), Beside(cluster, 1, tmp_path / "asleep")
+        produce.create_topic(cluster, TOPIC)
+        for each in (awake, asleep):
+            each.until(lambda each=each: bool(each.told.of(TopicCreated)), "a baseline")  # type: ignore[misc]
+        asleep_at = asleep.observer.metadata_offset
+        values = [str(1_000_000 + n) for n in range(SNAPSHOT_CHANGES)]
+        for value in values:
+            kafka.set_config(cluster.bootstrap, TOPIC, {"retention.ms": value})
+            awake.observer.run_once()
+        awake.until(lambda: _values(awake.told)[-1][1] == values[-1], "the last value")
+        awake.until(lambda: len(list_metadata_directory(awake.directory).segments) > 1, "a roll")
+
+        overtaken = tmp_path / "copy" / awake.directory.name
+        shutil.copytree(awake.directory, overtaken)
+        left_at = cut_to_newest_snapshot(overtaken)
+        asleep.directory = overtaken
+        asleep.restart()
+        asleep.until(lambda: bool(asleep.told.of(EvidenceGap)), "a gap")
+
+    told = awake.told
+    assert told.of(EvidenceGap) == []
+    changes = [each for each in told.of(ConfigEffective) if each.key == "retention.ms"]
+    assert [each.new_value for each in changes if not each.is_first_sight] == values
+    [gap] = asleep.told.of(EvidenceGap)
+    assert (gap.gap_start, gap.gap_end) == ((asleep_at or 0) + 1, left_at)
+    after = asleep.told.events[asleep.told.events.index(gap) + 1 :]
+    coalesced, *dated_ones = [e for e in after if isinstance(e, ConfigEffective)]
+    swallowed = [e for e in changes if e.metadata_offset < left_at]
+    assert coalesced.is_coalesced
+    assert (coalesced.old_value, coalesced.new_value) == ("-1", swallowed[-1].new_value)
+    assert dated_ones == changes[len(swallowed) :]
+    for each in (awake, asleep):
+        each.close()
+
+
+def cut_to_newest_snapshot(directory: Path) -> int:
+    """What a broker leaves that has cleaned up behind its newest snapshot; where that ends."""
+    listing = list_metadata_directory(directory)
+    end = listing.snapshots[-1].end_offset
+    for snapshot in listing.snapshots[:-1]:
+        snapshot.path.unlink()
+    for segment in listing.segments:
+        if segment.is_closed and segment.end_offset <= end:
+            segment.path.unlink()
+    return end
+
+
+def metadata_of(cluster: LocalCluster, node_id: int) -> Path:
+    return cluster.log_dirs(node_id)[0] / f"{KRAFT_METADATA_TOPIC}-0"
 
 
 def _values(told: Told) -> list[tuple[str | None, str | None]]:
