@@ -23,22 +23,34 @@ from pathlib import Path
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from audit_engine.observers.configs.observer import Observer as ConfigsObserver
 from audit_engine.observers.disk.observer import Observer
+from audit_engine.observers.kip405.kafka import KafkaMetadataSource
+from audit_engine.observers.kip405.observer import Observer as Kip405Observer
+from audit_engine.observers.kraft.observer import KraftObserver
+from audit_engine.observers.kraft.polled import PolledObserver
+from audit_engine.observers.kraft.sight import Scope
 from rules.events import EvidenceGap, Source
 from seawall.agent.health import Health
+from seawall.agent.hosted import HostedTopics
+from seawall.agent.kafka_tier import KafkaTier
 from seawall.agent.loops import Loop, LoopContext
 from seawall.agent.remote_storage import RemoteStorage
 from seawall.agent.sink import LoggedSink
+from seawall.agent.sparing import Sparing
 from seawall.agent.world import Clockwork
 from seawall.settings.model import AgentSettings
 from tiering.cluster.host import HostSurvey
 from tiering.cluster.interface import BrokerIdentity
 from tiering.cluster.kafka import KafkaCluster
-from tiering.cluster.log_dirs import Surveyor
+from tiering.cluster.log_dirs import Surveyor, metadata_log_in
+from tiering.cluster.quorum.client import QuorumClient
 from tiering.cluster.topics import EveryTopic
 from tiering.errors import StatedError
 
 JITTER = 0.2  # of a pause
+CONFIGS_EVERY_S = 60.0  # dynamic changes are in the metadata log; a static one takes a restart
+POLLED_EVERY_S = 60.0  # where there is none; every topic is asked for
 
 
 def _nothing() -> None:
@@ -80,7 +92,7 @@ class Ground:
 
 def posts(ground: Ground) -> tuple[Post, ...]:
     """All observers of an agent."""
-    return (log_dirs(ground),)
+    return (log_dirs(ground), metadata(ground), configs(ground), kafka_tier(ground))
 
 
 def log_dirs(ground: Ground) -> Post:
@@ -112,6 +124,116 @@ def log_dirs(ground: Ground) -> Post:
         every_s=ground.settings.observe_every_s,
         seen=lambda: {"replicas": observer.replica_count, "unreadable": observer.unread_count},
         close=observer.close,
+    )
+
+
+def metadata(ground: Ground) -> Post:
+    """What the cluster's metadata says: its log on this host, or the admin API where the host has none.
+
+    Every host has the same log. Of partitions an agent tells those that its broker has a replica of, so that
+    a change is said as often as it is replicated, under one id; topics and settings are told by all.
+    """
+    directory = metadata_log_in(ground.log_dirs)
+    return polled_metadata(ground) if directory is None else metadata_log(ground, directory)
+
+
+def metadata_log(ground: Ground, directory: Path) -> Post:
+    quorum = QuorumClient(ground.config)
+    observer = KraftObserver(
+        directory=directory,
+        quorum=quorum,
+        sink=ground.sink,
+        cluster_id=ground.broker.cluster_id,
+        now_ms=ground.clockwork.now_ms,
+        new_id=ground.clockwork.new_id,
+        folder=ground.folder,
+        scope=Scope(hosted_by=ground.broker.broker_id),
+    )
+
+    def run_once() -> None:
+        observer.run_once()
+        ground.health.doubt("metadata log", observer.trouble)
+
+    def close() -> None:
+        observer.close()
+        quorum.close()
+
+    return Post(
+        name="metadata",
+        source=Source.KRAFT,
+        run_once=run_once,
+        every_s=ground.settings.observe_every_s,
+        seen=lambda: {"partitions": observer.partition_count},
+        metadata_offset=lambda: observer.metadata_offset,
+        close=close,
+    )
+
+
+def polled_metadata(ground: Ground) -> Post:
+    observer = PolledObserver(
+        source=ground.cluster,
+        sink=ground.sink,
+        cluster_id=ground.broker.cluster_id,
+        broker_id=ground.broker.broker_id,
+        now_ms=ground.clockwork.now_ms,
+        new_id=ground.clockwork.new_id,
+        folder=ground.folder,
+        scope=Scope(hosted_by=ground.broker.broker_id),
+    )
+    return Post(
+        name="metadata",
+        source=Source.ADMIN,
+        run_once=observer.run_once,
+        every_s=POLLED_EVERY_S,
+        seen=lambda: {"partitions": observer.partition_count},
+        close=observer.close,
+    )
+
+
+def configs(ground: Ground) -> Post:
+    """What this broker goes by, itself and for each topic that this host has a replica of."""
+    hosted = HostedTopics(ground.log_dirs)
+    observer = ConfigsObserver(
+        source=ground.cluster,
+        topics=hosted.names,
+        cluster_id=ground.broker.cluster_id,
+        sink=ground.sink,
+        now_ms=ground.clockwork.now_ms,
+        new_id=ground.clockwork.new_id,
+        folder=ground.folder,
+        brokers=frozenset({ground.broker.broker_id}),
+    )
+    asked = Sparing(observer.run_once, every_s=CONFIGS_EVERY_S, now_ms=ground.clockwork.now_ms)
+    return Post(
+        name="configs",
+        source=Source.ADMIN,
+        run_once=asked.run_once,
+        every_s=ground.settings.observe_every_s,
+        seen=lambda: {"settings": observer.setting_count},
+        close=observer.close,
+    )
+
+
+def kafka_tier(ground: Ground) -> Post:
+    """Kafka's own tier, where this broker has it on: the partitions of its topic that are on this broker."""
+    broker_id = ground.broker.broker_id
+    observer = Kip405Observer(
+        source=KafkaMetadataSource(ground.config, ground.cluster),
+        cluster_id=ground.broker.cluster_id,
+        sink=ground.sink,
+        now_ms=ground.clockwork.now_ms,
+        new_id=ground.clockwork.new_id,
+        folder=ground.folder,
+        is_read=lambda brokers: broker_id in brokers,
+    )
+    tier = KafkaTier(observer, ground.cluster, broker_id=broker_id, now_ms=ground.clockwork.now_ms)
+    return Post(
+        name="kafka_tier",
+        source=Source.REMOTE_LOG_METADATA,
+        run_once=tier.run_once,
+        every_s=ground.settings.observe_every_s,
+        seen=lambda: {"copies": observer.copy_count},
+        close=tier.close,
     )
 
 

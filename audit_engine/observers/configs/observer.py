@@ -80,6 +80,11 @@ class Observer:
         self._emit()
         return len(events)
 
+    @property
+    def setting_count(self) -> int:
+        """Of how many settings the value is known."""
+        return 0 if self._seen is None else sum(len(each.values) for each in self._seen.resources.values())
+
     def close(self) -> None:
         self._memory.close()
 

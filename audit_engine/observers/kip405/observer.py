@@ -86,6 +86,11 @@ class Observer:
             raise
         return self._told
 
+    @property
+    def copy_count(self) -> int:
+        """How many copies of segments are known to be there."""
+        return 0 if self._state is None else sum(map(len, self._state.copies.values()))
+
     def close(self) -> None:
         self._drop()
         self._memory.close()
