@@ -27,9 +27,17 @@ _LOUD = frozenset(
         "evidence_gap",
     }
 )
-# One for each record of the metadata topic, or for each replica at every start: for programs.
+# One for each record of the metadata topic, or for each replica at every start or election: for programs.
 _QUIET = frozenset(
-    {"tier_state", "tier_set", "log_baseline", "high_watermark", "replica_started", "config_effective"}
+    {
+        "tier_state",
+        "tier_set",
+        "log_baseline",
+        "high_watermark",
+        "replica_started",
+        "leader_changed",
+        "isr_changed",
+    }
 )
 _LONG = frozenset({"objects", "segments"})
 
@@ -56,9 +64,15 @@ class LoggedSink:
         self.keeper.emit_many(events)
         for event in events:
             self.tally.event(event.kind)
-            if event.kind not in _QUIET:
+            if not _is_quiet(event):
                 tell = self.log.warning if event.kind in _LOUD else self.log.info
                 tell(event.kind, **_said(event))
+
+
+def _is_quiet(event: Event) -> bool:
+    """What is no news: how things stand when they are first looked at, of thousands of topics."""
+    is_first = getattr(event, "is_coalesced", False) or getattr(event, "is_first_sight", False)
+    return event.kind in _QUIET or is_first
 
 
 def _said(event: Event) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from rules.events import (
     SegmentClosed,
     SegmentDeletedLocal,
     TierState,
+    Truncated,
 )
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
@@ -153,21 +154,63 @@ def test_a_topics_life_is_told_by_an_agent_with_and_without_a_bucket(
         assert said.isdisjoint({CopyStarted, CopyFinished, LeadershipClaimed, TierState})
 
 
+def test_a_broker_that_dies_is_waited_for_and_nothing_is_made_of_it(
+    broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
+) -> None:
+    """kill -9 of the broker and its start: a doubt, no restart, no loss that never was; then it goes on."""
+    produce.create_topic(broker, topic)
+    with agent_beside(broker, tmp_path, observe_only(broker), None) as agent:
+        produce.Writer(broker, topic, "before").send_all(produce.texts(200))
+        broker.kill(1)
+        wait_until(
+            lambda: "evidence" in agent.probe("readyz").get("doubts", {}),
+            name="the agent",
+            wanted="a doubt on its events' way to Kafka",
+            deadline_s=DEADLINE_S,
+        )
+        assert agent.probe("healthz")["ok"], "nothing that a restart would mend"
+        broker.restart(1, deadline_s=DEADLINE_S)
+        produce.Writer(broker, topic, "after").send_all(produce.texts(200))
+        wait_until(
+            lambda: (
+                agent.is_ready
+                and closed_on_disk(broker, topic)
+                == set(closed_as_told(told(broker, since_ms=since_ms), topic))
+            ),
+            name="the agent",
+            wanted="all that was closed, before and after, told",
+            deadline_s=DEADLINE_S,
+        )
+        assert agent.process.stop(grace_s=30.0)
+
+    found = told(broker, since_ms=since_ms)
+    assert holes(found) == []
+    kinds = {type(each) for each in found.acts if getattr(each, "topic", None) == topic}
+    assert kinds.isdisjoint({SegmentDeletedLocal, LogStartAdvanced, Truncated, ReplicaRemoved})
+    assert len(found.of(ReplicaStarted, topic)) == 1
+
+
 def test_a_local_deletion_beside_kip_405_moves_no_logs_start(
     kip405_broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
 ) -> None:
     """What is gone from this disk is in the other tier: the start stands, until DeleteRecords moves it."""
     broker = kip405_broker
     with agent_beside(broker, tmp_path, observe_only(broker), None) as agent:
-        produce.create_topic(broker, topic, config=TIERED)
+        produce.create_topic(broker, topic, config=TIERED | {"local.retention.bytes": "-2"})
         produce.Writer(broker, topic, "evidence").send_all(produce.texts(300))
+        closed = closed_on_disk(broker, topic)
+        assert len(closed) > 2
         wait_until(
-            lambda: (
-                not closed_on_disk(broker, topic)
-                and len(told(broker, since_ms=since_ms).of(SegmentDeletedLocal, topic)) > 2
-            ),
+            lambda: closed == set(closed_as_told(told(broker, since_ms=since_ms), topic)),
             name=topic,
-            wanted="every closed segment gone from this disk, and said to be",
+            wanted="every closed segment told",
+            deadline_s=DEADLINE_S,
+        )
+        kafka.set_config(broker.bootstrap, topic, TIERED)
+        wait_until(
+            lambda: len(told(broker, since_ms=since_ms).of(SegmentDeletedLocal, topic)) == len(closed),
+            name=topic,
+            wanted="every one of them gone from this disk, and said to be",
             deadline_s=DEADLINE_S,
         )
         assert told(broker, since_ms=since_ms).of(LogStartAdvanced, topic) == []

@@ -50,14 +50,14 @@ class Told:
         ]
 
 
-def told(broker: LocalCluster, *, since_ms: int) -> Told:
-    """All that agents of broker 1 have told in runs that began from this time on."""
+def told(cluster: LocalCluster, *, since_ms: int, broker_id: int = 1) -> Told:
+    """All that a broker's agents have told in runs that began from this time on."""
     deliveries: dict[tuple[int, int], Envelope] = {}
     count = 0
-    for heard in hear({"bootstrap.servers": broker.bootstrap}, since_ms=since_ms):
+    for heard in hear({"bootstrap.servers": cluster.bootstrap}, since_ms=since_ms):
         envelope = decode(heard.value)
         emitter = envelope.emitter
-        if emitter[:2] == (1, COMPONENT) and emitter.incarnation >= since_ms:
+        if emitter[:2] == (broker_id, COMPONENT) and emitter.incarnation >= since_ms:
             count += 1
             first = deliveries.setdefault((emitter.incarnation, envelope.emitter_seq), envelope)
             assert first == envelope, "one number is one event"
