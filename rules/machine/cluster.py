@@ -55,6 +55,7 @@ BROKER_KEYS = frozenset(
         "log.local.retention.bytes",
     }
 )
+LOST_FOR_GOOD = "lost_for_good"  # of an emitter that watches no disk: no baseline makes up for it
 # What a range that is whole again closes, and what somebody can take as lost.
 LOSSES = frozenset(
     {
@@ -323,7 +324,8 @@ def loss_accepted(state: LogState, event: LossAccepted, terms: Terms) -> None:
 
 def evidence_gap(state: LogState, event: EvidenceGap, terms: Terms, speaker: Speaker) -> None:
     since = event.occurred_at_ms if event.not_before_ms is None else event.not_before_ms
-    _gap(state, event.problem, speaker.broker_id, since, event.occurred_at_ms, event.detail or event.problem)
+    broker_id = None if event.problem == LOST_FOR_GOOD else speaker.broker_id
+    _gap(state, event.problem, broker_id, since, event.occurred_at_ms, event.detail)
 
 
 def _gap(

@@ -59,8 +59,14 @@ def watch(state: LogState, terms: Terms, now_ms: int) -> None:
         if each.since_ms is not None:
             pending.since_ms = each.since_ms
         pending.severity, pending.ranges, pending.note = each.severity, each.ranges, each.note
-        if pending.since_ms + each.grace_ms <= now_ms:
+        if pending.since_ms + each.grace_ms <= now_ms and not _is_doubtful(state, key):
             _open(state, each, pending)
+
+
+def _is_doubtful(state: LogState, key: str) -> bool:
+    """While evidence is missing, what is lost may be the very event that ended it: nothing new is said."""
+    is_missing = any(each.closed_ms is None for each in state.gaps)
+    return is_missing and key not in state.findings
 
 
 def _open(state: LogState, each: Condition, pending: Pending) -> None:

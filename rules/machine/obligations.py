@@ -132,11 +132,15 @@ def in_doubt(replica: Replica) -> Spans:
 
 
 def is_blocked(state: LogState, broker_id: int | None, from_ms: int, to_ms: int) -> bool:
-    """Whether what is missing may be the very cause. `broker_id` None: of any."""
+    """Whether what is missing may be the very cause. `broker_id` None: of any.
+
+    What was lost of a broker's disk is about its time. What was lost of the metadata or of the policy may be
+    in force ever since.
+    """
     return any(
         gap.closed_ms is None
         and gap.from_ms <= to_ms
-        and gap.to_ms >= from_ms
+        and (gap.broker_id is None or gap.to_ms >= from_ms)
         and (broker_id is None or gap.broker_id in (None, broker_id))
         for gap in state.gaps
     )
@@ -613,7 +617,8 @@ def _sort_of(key: str, mode: str) -> str:
 def _deviations(state: LogState, terms: Terms, now_ms: int) -> None:
     mode = authority.deployment(state)
     for each in list(state.deviations):
-        if each.is_open or now_ms < each.due_ms:
+        is_due = now_ms >= each.due_ms and not is_blocked(state, None, each.since_ms, each.due_ms)
+        if each.is_open or not is_due:
             continue
         allowed = authority.authorised(state, _sort_of(each.key, mode), each.since_ms, each.since_ms)
         limits = [keeps.ms if each.key.endswith(".ms") else keeps.bytes for _, keeps in allowed]

@@ -57,7 +57,10 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """`event` is None for a kind that is not known here: its number counts, and nothing else of it."""
+    """`event` is None for a kind that is not known here: its number counts, and nothing else of it.
+
+    `follows`: the run before this one and its last number, of a run's first event alone.
+    """
 
     event: Event | None
     speaker: Speaker
@@ -65,6 +68,7 @@ class Told:
     log_seq: int | None
     observed_at_ms: int
     kind: str = ""
+    follows: tuple[int, int] | None = None
 
     @property
     def order(self) -> Order:

@@ -25,6 +25,7 @@ from tiering.errors import StatedError
 
 VERBS: Mapping[str, str] = {
     "demo": "seawall.cli.demo",
+    "init": "seawall.cli.init",
     "doctor": "seawall.cli.doctor",
     "settings": "seawall.cli.settings",
     "log": "seawall.cli.log",
@@ -33,6 +34,7 @@ VERBS: Mapping[str, str] = {
     "read": "seawall.cli.read",
     "tier": "seawall.cli.tier",
     "events": "seawall.cli.events",
+    "rules": "seawall.cli.rules",
     "audit": "seawall.cli.audit",
 }
 
