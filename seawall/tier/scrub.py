@@ -28,7 +28,7 @@ from rules.identity import LogId
 from seawall.connections import kafka_config
 from seawall.settings import Settings
 from seawall.tier.following import Followed
-from tiering.scrub.run import known_ids
+from tiering.scrub.ports import Copy, copies_of, known_ids
 from tiering.segments.records import SegmentId, SegmentRecord
 from tiering.segments.view import LogView
 
@@ -66,8 +66,8 @@ class ScrubTable:
     def label(self, log: LogId) -> str | None:
         return self.followed.label(log)
 
-    def finished(self, log: LogId) -> frozenset[SegmentId]:
-        return frozenset(SegmentId(each) for each in self.followed.committed(log))
+    def finished(self, log: LogId) -> list[Copy]:
+        return copies_of(self._view(log))
 
     def known(self, log: LogId) -> frozenset[SegmentId]:
         view = self._view(log)

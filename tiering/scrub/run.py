@@ -16,115 +16,34 @@ Invariant: an object is counted once in a run, and every one that was looked at 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from threading import Event as Flag
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from rules.events import Event, Inventory, Scrubbed, ScrubDepth
+from rules.events import ScrubDepth
 from rules.identity import LogId
 from tiering.errors import StatedError
 from tiering.outcome import Failed, Skipped
-from tiering.scrub.damage import Checked, Damage, Reason
+from tiering.scrub.damage import Checked, Reason
 from tiering.scrub.inventory import Difference, Stock, difference, take_stock, wanted_of
 from tiering.scrub.judge import settled, unsettled
-from tiering.scrub.look import Looked, Looker, Objects, size_of
-from tiering.scrub.plan import Budget, Refusal, Subset, least_recent
+from tiering.scrub.look import Looked, Looker, size_of
+from tiering.scrub.plan import Budget, Refusal, least_recent
+from tiering.scrub.ports import Ask, Copy, Ports, Progress
 from tiering.scrub.report import Report, Unlisted
-from tiering.segments.keys import parse_key
+from tiering.scrub.say import inventory, scrubbed
 from tiering.segments.records import SegmentId, SegmentRecord, SegmentState
 from tiering.store.errors import StoreError
-from tiering.store.keys import KeyLayout, ObjectKind
+from tiering.store.keys import ObjectKind, SegmentKey
 
 T = TypeVar("T")
 
-WORKERS = 4
-WORKERS_MAX = 64
 NO_ANSWER_MAX = 5  # segments in a row; then the store is taken to be away
 LISTED = "inventory"  # the memory's word for a log's listing
 SOON_MS = 0  # noted of what could not be told: before all that was looked at, after what never was
-
-
-class Table(Protocol):
-    """The reference table. For any number of threads."""
-
-    def read_on(self) -> object:
-        """Read up to where the topic ends now. Raises StatedError."""
-
-    def logs(self) -> Collection[LogId]:
-        """Those that the run is about."""
-
-    def label(self, log: LogId) -> str | None: ...
-
-    def finished(self, log: LogId) -> Collection[SegmentId]:
-        """The copies that are followed and finished."""
-
-    def known(self, log: LogId) -> Collection[SegmentId]:
-        """Every attempt of which there is a record, readable or not."""
-
-    def segment(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None: ...
-
-    def leader_epoch(self, log: LogId) -> int:
-        """The highest that was claimed; -1 if none was."""
-
-    def last_offset(self, log: LogId) -> int:
-        """Of the topic of metadata, as far as it was read; -1 if nothing was."""
-
-
-class Memory(Protocol):
-    """When what was looked at."""
-
-    def looked_at(self, depth: str) -> dict[str, int]: ...
-
-    def note(self, names: Iterable[str], depth: str, at_ms: int) -> None: ...
-
-    def forget(self, names: Iterable[str], depth: str) -> None: ...
-
-
-class Sink(Protocol):
-    """Takes events; when it returns they are kept."""
-
-    def emit_many(self, events: Sequence[Event]) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The world, as far as a scrub touches it. `pace` waits until so many bytes more may have come."""
-
-    table: Table
-    objects: Objects
-    memory: Memory
-    sink: Sink
-    layout: KeyLayout
-    pace: Callable[[int], object]
-    clock: Callable[[], float]
-    now_ms: Callable[[], int]
-    new_id: Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What is asked for. `is_whole`: of all topics, so that the memory may forget what is not there."""
-
-    depth: ScrubDepth = ScrubDepth.DEEP
-    subset: Subset = field(default_factory=Subset)
-    max_bytes: int | None = None
-    max_s: float | None = None
-    workers: int = WORKERS
-    is_whole: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """For a bar. `total_bytes` is what the budget lets this run read, by the table."""
-
-    listing: int = 0  # logs that are still to be listed
-    done_bytes: int = 0
-    total_bytes: int = 0
-    segments: int = 0
-    total_segments: int = 0
 
 
 class _GivenUp(Exception):
@@ -133,7 +52,7 @@ class _GivenUp(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """A segment to look at, and what reading it costs."""
+    """A segment to look at, and about what reading it costs."""
 
     name: str
     log: LogId
@@ -195,7 +114,7 @@ class _Run:
             self._ports.memory.forget([name for name in looked_at if name not in logs], LISTED)
         due = deque(least_recent((name for name in logs if name in self._ask.subset), looked_at))
 
-        def begin() -> Iterator[Future[Stock | Unlisted]]:
+        def begin() -> Iterator[Future[Stock | Unlisted | None]]:
             while due and not self._is_past(self._list_until_s) and self._report.stopped is None:
                 log = logs[due.popleft()]
                 yield pool.submit(self._taken, log)
@@ -203,12 +122,12 @@ class _Run:
         for done in self._finished_of(begin(), self._ask.workers):
             self._settle_stocks([each.result() for each in done])
             self._on_progress(Progress(listing=len(due)))
-        self._report.logs_left = len(due)
+        self._report.logs_left += len(due)
 
-    def _taken(self, log: LogId) -> Stock | Unlisted:
-        """A worker's: a listing, and a second look at what differs."""
+    def _taken(self, log: LogId) -> Stock | Unlisted | None:
+        """A worker's: a listing, and a second look at what differs. None: it was given up."""
         table, layout = self._ports.table, self._ports.layout
-        records = (table.segment(log, each) for each in table.finished(log))
+        records = (table.segment(log, each.segment_id) for each in table.finished(log))
         wanted = wanted_of(each for each in records if each is not None)
         is_known = frozenset(table.known(log)).__contains__
         try:
@@ -222,14 +141,15 @@ class _Run:
         except StoreError as failed:
             return Unlisted(log, str(failed).splitlines()[0])
         except _GivenUp:
-            return Unlisted(log, "the time was up before its listing came to its end")
+            return None
 
-    def _settle_stocks(self, stocks: Sequence[Stock | Unlisted]) -> None:
+    def _settle_stocks(self, stocks: Sequence[Stock | Unlisted | None]) -> None:
         taken = [each for each in stocks if isinstance(each, Stock)]
         unlisted = [each for each in stocks if isinstance(each, Unlisted)]
         if taken and (unread := self._read_on()) is not None:
             unlisted += [Unlisted(each.log, unread) for each in taken]
             taken = []
+        self._report.logs_left += stocks.count(None)
         for each in unlisted:
             self._report.add_unlisted(each)
         for stock in taken:
@@ -262,33 +182,13 @@ class _Run:
                 standing.append(each)
                 failed.append(checked)
                 self._said.add(checked.key)
-        self._ports.sink.emit_many([self._inventory(stock, standing), *map(self._event, failed)])
+        events = [inventory(stock, standing, self._ports), *(scrubbed(each, self._ports) for each in failed)]
+        self._ports.sink.emit_many(events)
         self._report.logs_listed += 1
         self._report.objects_listed += stock.object_count
         for checked in failed:
             self._report.add(checked)
             self._on_checked(checked)
-
-    def _inventory(self, stock: Stock, standing: Sequence[Difference]) -> Inventory:
-        def keys(damage: Damage) -> tuple[str, ...]:
-            return tuple(each.key for each in standing if each.problem.kind == damage.value)
-
-        table = self._ports.table
-        return Inventory(
-            event_id=self._ports.new_id(),
-            occurred_at_ms=self._ports.now_ms(),
-            log=stock.log,
-            topic=table.label(stock.log) or "",
-            leader_epoch=table.leader_epoch(stock.log),
-            object_count=stock.object_count,
-            size_bytes=stock.size_bytes,
-            listing_digest=stock.digest,
-            missing_keys=keys(Damage.MISSING),
-            deleted_keys=keys(Damage.DELETED),
-            unknown_keys=keys(Damage.UNKNOWN),
-            differences_left_out=stock.left_out,
-            metadata_offset=table.last_offset(stock.log),
-        )
 
     # Looking
 
@@ -330,15 +230,13 @@ class _Run:
         found: dict[str, _Due] = {}
         there: set[str] = set()
         for log in table.logs():
-            for segment_id in table.finished(log):
-                record = table.segment(log, segment_id)
-                if record is None:
-                    continue
-                there.add(record.key_stem)
-                if record.key_stem in self._ask.subset:
-                    size_bytes = size_of(record) if depth is ScrubDepth.DEEP else 0
-                    due = _Due(name=record.key_stem, log=log, segment_id=segment_id, size_bytes=size_bytes)
-                    found[due.name] = due
+            for copy in table.finished(log):
+                name = self._name(log, copy)
+                there.add(name)
+                if name in self._ask.subset:
+                    size_bytes = copy.size_bytes if depth is ScrubDepth.DEEP else 0
+                    due = _Due(name=name, log=log, segment_id=copy.segment_id, size_bytes=size_bytes)
+                    found[name] = due
         self._looked_at = self._ports.memory.looked_at(depth.value)
         if self._ask.is_whole:
             gone = [name for name in self._looked_at if name not in there]
@@ -369,7 +267,7 @@ class _Run:
                 if each.key not in self._said:
                     said.append(self._settled(each) if unread is None else unsettled(each, unread))
             self._no_answer = self._no_answer + 1 if looked.no_answer else 0
-        self._ports.sink.emit_many([self._event(each) for each in said])
+        self._ports.sink.emit_many([scrubbed(each, self._ports) for each in said])
         if unread is None:
             self._note(ended)
         for checked in said:
@@ -413,33 +311,12 @@ class _Run:
             self._report.add(checked)
             self._on_checked(checked)
 
-    def _event(self, checked: Checked) -> Scrubbed:
-        record = checked.record
-        return Scrubbed(
-            event_id=self._ports.new_id(),
-            occurred_at_ms=self._ports.now_ms(),
-            log=record.log,
-            topic=record.topic,
-            leader_epoch=record.leader_epoch,
-            segment_id=record.segment_id,
-            base_offset=record.base_offset,
-            end_offset=record.end_offset,
-            object_key=checked.key,
-            version_id=checked.ref.version_id if checked.ref is not None else None,
-            size_bytes=checked.ref.size_bytes if checked.ref is not None else 0,
-            scrub_depth=checked.depth,
-            scrub_outcome=checked.ended,
-            problem=checked.problem,
-            detail=checked.detail,
-            metadata_offset=self._ports.table.last_offset(record.log),
-        )
-
     # What both have
 
     def _settled(self, checked: Checked) -> Checked:
         record, table = checked.record, self._ports.table
         if record.log not in self._finished:
-            self._finished[record.log] = frozenset(table.finished(record.log))
+            self._finished[record.log] = frozenset(each.segment_id for each in table.finished(record.log))
         is_followed = record.segment_id in self._finished[record.log]
         return settled(checked, table.segment(record.log, record.segment_id), is_followed=is_followed)
 
@@ -448,6 +325,11 @@ class _Run:
         record = self._ports.table.segment(log, segment_id)
         is_finished = record is not None and record.state is SegmentState.COPY_FINISHED
         return record if is_finished else None
+
+    def _name(self, log: LogId, copy: Copy) -> str:
+        """A segment's, by which it is hashed and remembered: what its objects' keys have in common."""
+        key = SegmentKey(log=log, base_offset=copy.base_offset, segment_id=copy.segment_id)
+        return self._ports.layout.stem(key)
 
     def _prefix(self, log: LogId) -> str:
         return self._ports.layout.log_prefix(log)
@@ -486,11 +368,3 @@ class _Run:
                 total_segments=self._total_segments,
             )
         )
-
-
-def known_ids(keys: Iterable[bytes]) -> frozenset[SegmentId]:
-    """The attempts that keys of the topic name."""
-    names = (parse_key(key) for key in keys)
-    return frozenset(
-        SegmentId(name.segment_id) for name in names if name is not None and name.segment_id is not None
-    )

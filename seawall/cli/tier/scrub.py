@@ -25,8 +25,8 @@ from seawall.cli.tier.options import size
 from seawall.settings import Settings
 from tiering.scrub.damage import Checked
 from tiering.scrub.plan import Subset
+from tiering.scrub.ports import WORKERS, WORKERS_MAX, Ask, Ports, Progress
 from tiering.scrub.report import Report
-from tiering.scrub.run import WORKERS, WORKERS_MAX, Ask, Ports, Progress
 from tiering.scrub.run import scrub as scrub_once
 
 if TYPE_CHECKING:
@@ -276,7 +276,8 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
             what = f"listing, {now.listing} logs to go"
             if now.total_segments:
                 what = f"scrubbing, {now.segments} of {now.total_segments} segments"
-            bar.update(task, description=what, completed=now.done_bytes, total=now.total_bytes or None)
+            total = max(now.total_bytes, now.done_bytes) or None
+            bar.update(task, description=what, completed=now.done_bytes, total=total)
 
         yield on_progress
 

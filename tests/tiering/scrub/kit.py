@@ -25,8 +25,9 @@ from tiering.log.segment import SegmentScan, scan
 from tiering.scrub.damage import Checked
 from tiering.scrub.look import Objects
 from tiering.scrub.memory import Memory
+from tiering.scrub.ports import Ask, Copy, Ports, Progress, copies_of, known_ids
 from tiering.scrub.report import Report
-from tiering.scrub.run import Ask, Ports, Progress, known_ids, scrub
+from tiering.scrub.run import scrub
 from tiering.segments.codec import encode_segment
 from tiering.segments.records import SegmentId, SegmentObjects, SegmentRecord, SegmentState
 from tiering.store.aux_file import AuxContents, encode_aux
@@ -191,9 +192,8 @@ class Kit:
     def label(self, log: LogId) -> str:
         return "orders"
 
-    def finished(self, log: LogId) -> Sequence[SegmentId]:
-        found = self.topic.view.finished
-        return [found.segment_id(row) for row in range(len(found.keys))]
+    def finished(self, log: LogId) -> Sequence[Copy]:
+        return copies_of(self.topic.view)
 
     def known(self, log: LogId) -> frozenset[SegmentId]:
         return known_ids(self.topic.view.keys)

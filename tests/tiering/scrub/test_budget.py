@@ -18,10 +18,12 @@ from tiering.scrub.damage import Checked
 from tiering.scrub.look import size_of
 from tiering.scrub.memory import FILE_NAME, Memory, ScrubMemoryUnusable
 from tiering.scrub.plan import Subset
-from tiering.scrub.run import Ask
+from tiering.scrub.ports import Ask
 from tiering.segments.records import SegmentState
 from tiering.store.errors import Denied
+from tiering.store.interface import ListedVersion, Page, PageToken
 from tiering.store.patient import patient
+from tiering.store.throttle import Throttle
 
 DEEP = ScrubDepth.DEEP.value
 
@@ -77,6 +79,39 @@ def test_when_the_time_is_up_what_has_begun_is_given_up(kit: Kit) -> None:
     assert report.segments + report.segments_left == 4
     kit.scrub(Ask(max_s=1.0, workers=1))
     assert first.isdisjoint(bases(kit))
+
+
+def test_bytes_come_at_the_rate_that_was_asked_for(kit: Kit) -> None:
+    """Over all workers together: as many seconds as the rate makes of what was read, but for one burst."""
+    for _ in range(5):
+        kit.copy()
+    hands, burst = kit.hands, 500
+    throttle = Throttle(bytes_per_s=1000, burst_bytes=burst, clock=hands.clock, sleep=hands.sleep)
+    kit.pace = throttle.take
+    began_s = hands.clock()
+
+    report = kit.scrub(Ask(workers=3))
+
+    assert report.read_bytes > 5000
+    assert hands.clock() - began_s >= (report.read_bytes - burst) / 1000
+
+
+def test_logs_that_there_was_no_time_to_list_are_left(kit: Kit) -> None:
+    """A listing that takes longer than the run is given up: left, and nothing is said of the log."""
+    kit.copy()
+    kit.copy()
+
+    class Slow(MemoryStore):
+        def versions_page(self, prefix: str, token: PageToken | None) -> Page[ListedVersion]:
+            kit.hands.turn(6.0)
+            return super().versions_page(prefix, token)
+
+    kit.objects = patient(Slow(kit.bucket, page_entries=1))
+
+    report = kit.scrub(Ask(max_s=10.0))
+
+    assert (report.logs_listed, report.logs_left, report.unlisted_count) == (0, 1, 0)
+    assert kit.events == []
 
 
 def test_a_run_gets_somewhere_whatever_its_time(kit: Kit) -> None:
@@ -159,7 +194,7 @@ import os, signal, sys
 from pathlib import Path
 from tests.tiering.scrub.kit import Kit
 from tests.tiering.store.memory import MemoryStore
-from tiering.scrub.run import Ask
+from tiering.scrub.ports import Ask
 from tiering.store.patient import patient
 
 kit = Kit(store=patient(MemoryStore()), folder=Path(sys.argv[1]), prefix="same")
@@ -245,6 +280,4 @@ def test_every_object_is_told_as_it_comes_with_how_far_it_is(kit: Kit) -> None:
 
     assert len(told) == 9
     last = kit.progress[-1]
-    assert (
-        (last.done_bytes, last.segments) == (last.total_bytes, last.total_segments) == (report.read_bytes, 3)
-    )
+    assert (last.done_bytes, last.segments, last.total_segments) == (report.read_bytes, 3, 3)

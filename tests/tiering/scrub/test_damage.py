@@ -14,7 +14,7 @@ from tests.tiering.scrub.kit import Kit, flip
 from tests.tiering.scrub.trouble import Mode
 from tests.tiering.segments.strategies import LOG
 from tiering.outcome import Failed
-from tiering.scrub.run import Ask
+from tiering.scrub.ports import Ask
 from tiering.segments.records import SegmentObjects, SegmentRecord, SegmentState
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,8 @@ from tests.tiering.scrub.conftest import Wire
 from tests.tiering.scrub.kit import Kit
 from tests.tiering.scrub.trouble import Mode
 from tests.tiering.store.memory import MemoryStore
-from tiering.scrub.run import NO_ANSWER_MAX, Ask
+from tiering.scrub.ports import Ask, Copy
+from tiering.scrub.run import NO_ANSWER_MAX
 from tiering.segments.errors import SegmentsTopicSilent
 from tiering.segments.records import SegmentId, SegmentObjects, SegmentRecord, SegmentState
 from tiering.store.errors import Denied, Missing, StoreError, Unavailable
@@ -181,8 +182,8 @@ def test_what_is_copied_while_its_log_is_listed_is_not_unknown(kit: Kit) -> None
     def as_read(log: LogId) -> frozenset[SegmentId]:
         return known(log) if kit.reads_on else known(log) - {late.segment_id}
 
-    def followed(log: LogId) -> Sequence[SegmentId]:
-        return [each for each in finished(log) if kit.reads_on or each != late.segment_id]
+    def followed(log: LogId) -> Sequence[Copy]:
+        return [each for each in finished(log) if kit.reads_on or each.segment_id != late.segment_id]
 
     finished = kit.finished
     kit.known, kit.finished = as_read, followed  # type: ignore[method-assign]
