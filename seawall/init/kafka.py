@@ -1,7 +1,7 @@
 """The cluster for `seawall init`: the admin API, and each broker's own word.
 
-Requests that this makes, all of which only read: Metadata, DescribeCluster, DescribeConfigs, ListOffsets,
-DescribeLogDirs, DescribeQuorum, ApiVersions.
+Requests that this makes, all of which only read: Metadata, DescribeConfigs, ListOffsets, DescribeLogDirs,
+DescribeQuorum, ApiVersions.
 
 Owns the clients. Refuses to name a topic in a Metadata request, as brokers may create it then.
 """
@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget to re-export these
     AdminClient,
@@ -39,7 +39,7 @@ from tiering.cluster.kafka import FUTURE_GRACE_S, PARTITIONS_PER_REQUEST, KafkaC
 from tiering.cluster.log_sizes.client import BrokerClient
 from tiering.cluster.quiet import QUIET
 
-ANSWER_TIMEOUT_S = 15.0  # it may be a large cluster, and a slow one
+ANSWER_TIMEOUT_S = 10.0  # it may be a large cluster, and a slow one
 CLIENT_ID = "seawall-init"
 
 
@@ -49,22 +49,24 @@ class KafkaEyes:
     def __init__(self, settings: Settings, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         self._librdkafka = kafka_config(settings, client_id=CLIENT_ID)
         self._timeout_s = answer_timeout_s
+        self._told = ""
         self._cluster = KafkaCluster(
             self._librdkafka, monotonic_s=time.monotonic, answer_timeout_s=answer_timeout_s
         )
         try:
-            self._client = AdminClient(dict(self._librdkafka), logger=QUIET)
+            settings: dict[str, Any] = {**self._librdkafka, "error_cb": self._note}
+            self._client = AdminClient(settings, logger=QUIET)
         except KafkaException as refused:
             raise ClientRefused(why=refused.args[0].str()) from refused
 
     def listing(self) -> Listing:
-        """Raises ClusterUnreachable; why nobody answers, `identity` can tell best."""
-        self._cluster.identity()
+        """Raises ClusterUnreachable."""
         try:
             found = self._client.list_topics(timeout=self._timeout_s)
         except KafkaException as failure:
-            bootstrap = self._librdkafka["bootstrap.servers"]
-            raise ClusterUnreachable(bootstrap=bootstrap, why=failure.args[0].str()) from failure
+            self._client.poll(0)  # runs `_note`, which was told why; the failure itself is only late
+            why = self._told or failure.args[0].str()
+            raise ClusterUnreachable(bootstrap=self._librdkafka["bootstrap.servers"], why=why) from failure
         return Listing(
             cluster_id=found.cluster_id,
             brokers=tuple(
@@ -73,6 +75,10 @@ class KafkaEyes:
             ),
             topics={name: _partitions(topic) for name, topic in sorted(found.topics.items())},
         )
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # which only follows from the others
+            self._told = error.str()
 
     def word_of(self, broker: BrokerAddress) -> BrokerClient:
         return BrokerClient(broker.host, broker.port, self._librdkafka)

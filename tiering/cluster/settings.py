@@ -113,6 +113,13 @@ def topic_settings(topic: str, entries: Mapping[str, Setting]) -> TopicSettings:
     return TopicSettings(topic=topic, **read)
 
 
+def defaults_of(broker: BrokerSettings) -> TopicSettings:
+    """A topic that sets nothing itself, as that broker sees it, or SettingUntold. Remote storage is off there."""
+    unset: dict[str, Sourced[Any]] = {_field(name): Sourced(None, Source.OTHER) for name in _PARSERS}
+    unset[_field("remote.storage.enable")] = Sourced(False, Source.DEFAULT)
+    return TopicSettings(topic="", **unset).as_seen_by(broker)
+
+
 def _local(has_remote: bool, local: Sourced[int], total: Sourced[int]) -> int:
     """local.retention.* binds only where there is another tier to hold the rest."""
     return local.value if has_remote and local.value != SAME_AS_TOTAL else total.value
