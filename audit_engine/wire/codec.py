@@ -127,6 +127,14 @@ def _event(fields: Fields) -> tuple[Event | Unread, dict[str, Json]]:
         return replace(unread, why=str(wrong)), {}
 
 
+def event_of(unread: Unread) -> Event:
+    """The event that its place and body say. Raises NotRead."""
+    body = BODIES.get(unread.kind)
+    if body is None:
+        raise NotRead("the kind is not known here")
+    return _known(body, unread)[0]
+
+
 def _known(body: Body, unread: Unread) -> tuple[Event, dict[str, Json]]:
     place = _log(unread) if issubclass(body.kind, LogEvent) else _no_log(body, unread)
     values, left = body.read(unread.body)

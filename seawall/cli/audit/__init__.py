@@ -1,4 +1,4 @@
-"""`seawall audit`: one module a verb. Evidence into its tables; nothing here judges it."""
+"""`seawall audit`: evidence into its tables, and the daily judgement on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ audit = verb_group(
     {
         "ingest": "seawall.cli.audit.ingest",
         "quarantine": "seawall.cli.audit.quarantine",
+        "run": "seawall.cli.audit.run",
+        "status": "seawall.cli.audit.verdicts",
+        "findings": "seawall.cli.audit.verdicts",
+        "statement": "seawall.cli.audit.verdicts",
     },
-    help="Keep the evidence of what happened to each log, in Delta tables: docs/INGEST.md.",
-    short_help="Keep the evidence of what happened to each log.",
+    help="Keep the evidence of what happened to each log, and judge it: docs/INGEST.md, docs/AUDIT.md.",
+    short_help="Keep the evidence of each log, and judge it.",
 )

@@ -1,0 +1,56 @@
+"""What keeps an audit run from judging."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from audit_engine.errors import AuditError
+
+
+@dataclass(kw_only=True, eq=False)
+class AuditRunError(AuditError):
+    """the audit could not be run"""
+
+    exit_code: ClassVar[int] = 55
+
+
+@dataclass(kw_only=True, eq=False)
+class AsOfBeforeLastRun(AuditRunError):
+    """run {run} judged as of {last_ms} ms, and {as_of_ms} ms is before that
+
+    A run goes on from the one before; `seawall audit run --again {run}` judges that one anew.
+    """
+
+    run: int
+    last_ms: int
+    as_of_ms: int
+
+
+@dataclass(kw_only=True, eq=False)
+class NothingIngested(AuditRunError):
+    """{table} holds no events to judge
+
+    `seawall audit ingest` fills it. An empty table is no evidence that nothing was lost.
+    """
+
+    table: str
+
+
+@dataclass(kw_only=True, eq=False)
+class NoSuchRun(AuditRunError):
+    """there is no run {run} in {table}: it was never finished, or is not there any more"""
+
+    run: int
+    table: str
+
+
+@dataclass(kw_only=True, eq=False)
+class RunOvertaken(AuditRunError):
+    """another run was committed to {table} as number {run} while this one judged; nothing of this one counts
+
+    Two schedules run against the same tables. Let one of them go.
+    """
+
+    run: int
+    table: str

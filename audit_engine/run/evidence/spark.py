@@ -1,0 +1,102 @@
+"""The evidence of a run: its slice of `audit_events`, each event told to every log that it concerns.
+
+    about a log        to that log
+    about a topic      to each log of it
+    about the cluster  to each log of it: brokers' settings, policies, restarts
+
+What is about no single log is little, and is told natively by joins; `rules.machine.concerns` has the last
+word on each. A log that is seen for the first time hears all that was ever said of its topic and cluster.
+
+Owns these transforms. Invariant: a row is dropped only if no log that is known can be concerned by it.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from audit_engine.run.cut import Cut
+from audit_engine.run.told import COLUMNS
+from audit_engine.tables.columns import OWN_FIELDS
+from audit_engine.tables.marks import Offsets
+from rules.events import KINDS, LogEvent
+from rules.machine.fold import HANDLERS
+
+KEY = ("cluster_id", "topic_id", "partition")
+SHARED = tuple(
+    kind.kind
+    for kind in KINDS
+    if not issubclass(kind, LogEvent) and (kind in HANDLERS or kind.kind == "evidence_gap")
+)
+
+
+def until(events: DataFrame, offsets: Offsets) -> DataFrame:
+    """Everything below these offsets."""
+    return events.where(F.col("kafka_offset") < _offset_of(offsets))
+
+
+def since(events: DataFrame, cut: Cut) -> DataFrame:
+    """The run's slice: what is new, and what the run before had read and not judged."""
+    is_new = F.col("kafka_offset") >= _offset_of(cut.begin_offsets)
+    if cut.since_ms is not None:
+        is_new = is_new | (F.col("observed_at_ms") > cut.since_ms)
+    return until(events, cut.end_offsets).where(is_new)
+
+
+def of_logs(events: DataFrame) -> DataFrame:
+    """The rows about one log each."""
+    return events.where(F.col("log_id").isNotNull())
+
+
+def shared(events: DataFrame) -> DataFrame:
+    """The rows about more than one log."""
+    return events.where(F.col("log_id").isNull() & F.col("kind").isin(*SHARED))
+
+
+def told_to(rows: DataFrame, logs: DataFrame) -> DataFrame:
+    """`rows` about a topic or a cluster, once for each of `logs` that they can concern; keys in `log_*`."""
+    named = [F.col(name).alias(f"log_{name}") for name in (*KEY, "topic")]
+    each = logs.select(*named)
+    same_cluster = F.col("cluster_id") == F.col("log_cluster_id")
+    has_id, has_name = F.col("topic_id").isNotNull(), F.col("topic").isNotNull()
+    by_id = rows.where(has_id).join(each, same_cluster & (F.col("topic_id") == F.col("log_topic_id")))
+    by_name = rows.where(~has_id & has_name).join(each, same_cluster & (F.col("topic") == F.col("log_topic")))
+    by_cluster = rows.where(~has_id & ~has_name).join(each, same_cluster)
+    return by_id.unionByName(by_name).unionByName(by_cluster)
+
+
+def keyed(rows: DataFrame) -> DataFrame:
+    """Rows about one log each, with its key where `told_to` puts it."""
+    return rows.withColumns({f"log_{name}": F.col(name) for name in (*KEY, "topic")})
+
+
+def with_bodies(rows: DataFrame) -> DataFrame:
+    """What the judge takes of each row: its place, and the kind's own fields as they are on the wire."""
+    log = [F.col(f"log_{name}") for name in (*KEY, "topic")]
+    return rows.select(*log, *COLUMNS, _body().alias("body"))
+
+
+def _body() -> Column:
+    """JSON with nulls, so that what was not said is told from what is not known."""
+    by_kind = F.when(F.lit(False), F.lit(None).cast("string"))
+    for kind, fields in OWN_FIELDS.items():
+        own = F.struct(*[F.col(each.column).alias(each.name) for each in fields])
+        text = F.to_json(own, {"ignoreNullFields": "false"}) if fields else F.lit("{}")
+        by_kind = by_kind.when(F.col("kind") == kind, text)
+    return F.when(F.col("is_read"), by_kind)
+
+
+def _offset_of(offsets: Offsets) -> Column:
+    """Of the row's partition; 0 where there is none."""
+    if not offsets:
+        return F.lit(0)
+    pairs = [F.lit(each) for pair in sorted(offsets.items()) for each in pair]
+    return F.coalesce(F.try_element_at(F.create_map(*pairs), F.col("kafka_partition")), F.lit(0))
+
+
+def distinct_logs(*frames: DataFrame) -> DataFrame:
+    """Each log once, with the name that its topic was last known by."""
+    every = reduce(DataFrame.unionByName, [frame.select(*KEY, "topic") for frame in frames])
+    return every.groupBy(*KEY).agg(F.max("topic").alias("topic"))

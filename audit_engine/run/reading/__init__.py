@@ -1,0 +1,1 @@
+"""What finished runs said, read from the tables of results."""

@@ -1,0 +1,76 @@
+"""What finished runs said. Nothing here writes, or makes a table.
+
+Owns the reading. Invariant: only rows of attempts that `audit_runs` names are told.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from audit_engine.tables.results import RUNS, STATE, STATEMENTS
+
+_SEVERITIES = ("C", "E", "W")
+
+
+class Verdicts:
+    """The results under `root`; where there are none, nothing."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self._spark = spark
+        self._root = root.rstrip("/")
+
+    def runs(self, limit: int) -> list[dict[str, Any]]:
+        """The newest first."""
+        path = f"{self._root}/{RUNS}"
+        if not DeltaTable.isDeltaTable(self._spark, path):
+            return []
+        rows = self._spark.read.format("delta").load(path).orderBy(F.desc("run")).limit(limit).collect()
+        return [_decoded(row.asDict(), ("cut", "terms", "gate", "counts")) for row in rows]
+
+    def findings(self) -> list[dict[str, Any]]:
+        """Those of the last run's state: worst first, an incident's together, its root first."""
+        rows = self._of_last(STATE, "topic", "partition", "findings")
+        told = [
+            {"topic": row["topic"], "partition": row["partition"], **each}
+            for row in rows
+            for each in json.loads(row["findings"])
+        ]
+        worst: dict[str, int] = {}
+        for each in told:
+            rank = _SEVERITIES.index(each["severity"])
+            worst[each["incident"]] = min(rank, worst.get(each["incident"], rank))
+        return sorted(
+            told,
+            key=lambda each: (
+                worst[each["incident"]],
+                each["incident"],
+                each["parent"] is not None,
+                each["rule_id"],
+                each["ranges"],
+            ),
+        )
+
+    def statements(self, topic: str, partition: int | None) -> list[dict[str, Any]]:
+        rows = self._of_last(STATEMENTS, "topic", "partition", "statement", "statement_hash")
+        return [
+            {**json.loads(row["statement"]), "statement_hash": row["statement_hash"]}
+            for row in sorted(rows, key=lambda row: row["partition"])
+            if row["topic"] == topic and partition in (None, row["partition"])
+        ]
+
+    def _of_last(self, name: str, *columns: str) -> list[dict[str, Any]]:
+        last = self.runs(1)
+        if not last:
+            return []
+        counts = (F.col("run") == last[0]["run"]) & (F.col("attempt") == last[0]["attempt"])
+        found = self._spark.read.format("delta").load(f"{self._root}/{name}").where(counts)
+        return [row.asDict() for row in found.select(*columns).collect()]
+
+
+def _decoded(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return row | {name: json.loads(row[name]) for name in names}

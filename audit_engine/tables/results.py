@@ -1,0 +1,86 @@
+"""The columns of what an audit run leaves behind. Each row names its run, and which attempt at it wrote it.
+
+    audit_runs        one row a run, written last: the commit of all the others
+    audit_state       what is carried of each log into the next run
+    audit_findings    what became of a finding in a run: opened, changed, cleared, closed; never overwritten
+    audit_statements  what a run says of each log: verdict, coverage, evidence, and a hash over it
+    audit_outbox      what somebody must be told, for whoever delivers it
+
+An attempt counts once `audit_runs` names it; rows of any other are nobody's. So nothing is half-written, and
+no attempt touches what another wrote.
+
+Owns the names and types. Invariant: `audit_runs` has one row a run, and names one attempt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RUNS = "audit_runs"
+STATE = "audit_state"
+FINDINGS = "audit_findings"
+STATEMENTS = "audit_statements"
+OUTBOX = "audit_outbox"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    name: str
+    sql_type: str
+    comment: str
+
+
+_LOG = (
+    ResultColumn("run", "BIGINT", ""),
+    ResultColumn("attempt", "STRING", "random: which attempt at the run wrote it"),
+    ResultColumn("cluster_id", "STRING", ""),
+    ResultColumn("topic_id", "STRING", ""),
+    ResultColumn("partition", "INT", ""),
+    ResultColumn("topic", "STRING", "its name, for people"),
+)
+
+RESULTS: dict[str, tuple[ResultColumn, ...]] = {
+    RUNS: (
+        ResultColumn("run", "BIGINT", "counts from 1"),
+        ResultColumn("attempt", "STRING", "whose rows count"),
+        ResultColumn("as_of_ms", "BIGINT", "the moment as of which it judged"),
+        ResultColumn("cut", "STRING", "JSON: the offsets it saw"),
+        ResultColumn("rules_hash", "STRING", "of the rules it judged by"),
+        ResultColumn("terms", "STRING", "JSON: graces and suppressions"),
+        ResultColumn("content_hash", "STRING", "over statements and findings, canonical and sorted"),
+        ResultColumn("gate", "STRING", "JSON: what the gate found of the slice"),
+        ResultColumn("counts", "STRING", "JSON: events, logs, verdicts, findings"),
+        ResultColumn("verdict", "STRING", "the worst of all logs'"),
+        ResultColumn("began_ms", "BIGINT", ""),
+        ResultColumn("ended_ms", "BIGINT", ""),
+        ResultColumn("seawall_version", "STRING", ""),
+    ),
+    STATE: (
+        *_LOG,
+        ResultColumn("state", "BINARY", "canonical JSON"),
+        ResultColumn("state_hash", "STRING", "SHA-256 of it"),
+        ResultColumn("position_ms", "BIGINT", "observed_at_ms of the last event in it"),
+        ResultColumn("findings", "STRING", "JSON: those that the state has, as they were told"),
+    ),
+    FINDINGS: (
+        *_LOG,
+        ResultColumn("finding_id", "STRING", "for ever the same for the same fault"),
+        ResultColumn("change", "STRING", "opened, changed, cleared, closed, withdrawn"),
+        ResultColumn("rule_id", "STRING", ""),
+        ResultColumn("severity", "STRING", "C, E or W"),
+        ResultColumn("subject", "STRING", "what it is about"),
+        ResultColumn("detail", "STRING", "JSON: the finding as it stands"),
+    ),
+    STATEMENTS: (
+        *_LOG,
+        ResultColumn("verdict", "STRING", "PASS, SUSPECT, INDETERMINATE, VIOLATION"),
+        ResultColumn("statement", "STRING", "JSON: claim, coverage, evidence"),
+        ResultColumn("statement_hash", "STRING", "SHA-256 of it"),
+    ),
+    OUTBOX: (
+        *_LOG,
+        ResultColumn("incident", "STRING", "the root's finding_id: one page an incident"),
+        ResultColumn("severity", "STRING", "the worst in it"),
+        ResultColumn("message", "STRING", "JSON: what to tell"),
+    ),
+}

@@ -1,0 +1,159 @@
+"""`seawall audit run`: judge every log on the evidence since the last run."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from seawall.cli.audit.options import TablesAt, tables_at
+from seawall.cli.console import print_table
+from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
+from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+
+if TYPE_CHECKING:
+    from audit_engine.run.spark import RunSummary
+
+STEPS = {
+    "fold": "folding the evidence over what is carried",
+    "refold": "judging anew what late evidence is about",
+    "commit": "writing state, findings and statements",
+    "finish": "committing the run",
+}
+_ORDER = ("VIOLATION", "INDETERMINATE", "SUSPECT", "PASS")
+
+
+def run(
+    context: typer.Context,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Judge as of this moment, such as 2026-01-31T06:00Z; default 15 minutes ago."
+        ),
+    ] = None,
+    again: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="RUN", help="Judge that run anew: the same evidence, as of the same moment."
+        ),
+    ] = None,
+    tables: TablesAt = None,
+    is_only_driver: Annotated[
+        bool,
+        typer.Option("--single-driver-i-accept", help="Tables on S3: see `seawall audit ingest --help`."),
+    ] = False,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Judge every log by the static rules, on what was ingested since the last run.
+
+    Each log gets a verdict and a statement of it; findings stay open until what they say is made good,
+    whatever later runs see. A run that is killed leaves nothing that counts; run it again.
+
+    Exits with 0 if every log passes, 1 if one violates a rule, 4 if one cannot be told.
+    """
+    settings = load_settings(
+        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
+    ).settings
+    if as_of is not None and again is not None:
+        raise typer.BadParameter("a run that is judged again has its moment already", param_hint="--as-of")
+    moment_ms = None if as_of is None else _moment_ms(as_of)
+    from audit_engine.run.cut import AS_OF_BEHIND_MS
+    from audit_engine.run.spark import AuditRun, Means
+    from audit_engine.tables.place import writable_root
+    from rules.machine import Terms
+    from seawall.audit.spark import session
+
+    root = writable_root(tables_at(settings), is_only_driver=is_only_driver)
+    with _progress() as at, session(settings, root) as (spark, _):
+        means = Means(terms=Terms(), now_ms=_now_ms, version=_version(), at=at)
+        audit = AuditRun(spark, root, means)
+        if again is not None:
+            summary = audit.again(again)
+        else:
+            summary = audit.next(_now_ms() - AS_OF_BEHIND_MS if moment_ms is None else moment_ms)
+    _say(summary, as_json=as_json)
+    raise typer.Exit(exit_code(summary.verdict.value))
+
+
+def exit_code(verdict: str) -> int:
+    """A violation outranks what could not be told, and SUSPECT is judged by the next run."""
+    return {"VIOLATION": FINDINGS, "INDETERMINATE": INDETERMINATE}.get(verdict, CLEAN)
+
+
+def _say(summary: RunSummary, *, as_json: bool) -> None:
+    if as_json:
+        shown = {name: getattr(summary, name) for name in summary.__slots__}
+        typer.echo(json.dumps(shown | {"verdict": summary.verdict.value}, indent=2))
+        return
+    as_of = datetime.fromtimestamp(summary.as_of_ms / 1000, tz=timezone.utc).isoformat(timespec="seconds")
+    typer.echo(f"run {summary.run} as of {as_of}: {summary.events} events, {summary.logs} logs")
+    styles = {
+        "VIOLATION": "bold red",
+        "INDETERMINATE": "bold yellow",
+        "SUSPECT": "yellow",
+        "PASS": "bold green",
+    }
+    rows = [
+        (Text(verdict, style=styles[verdict]), Text(str(summary.verdicts[verdict])))
+        for verdict in _ORDER
+        if summary.verdicts.get(verdict)
+    ]
+    print_table(("verdict", "logs"), rows)
+    for change, count in sorted(summary.changes.items()):
+        typer.echo(f"{count} findings {change}")
+    if summary.verdict.value != "PASS":
+        typer.echo("`seawall audit findings` lists what is open, `seawall audit statement TOPIC` says why.")
+
+
+def _moment_ms(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no time such as 2026-01-31T06:00Z", param_hint="--as-of"
+        ) from None
+    if moment.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} names no time zone; add Z for UTC", param_hint="--as-of")
+    return int(moment.timestamp() * 1000)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("seawall")
+    except PackageNotFoundError:
+        return "source"
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """The step that goes on, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting Spark", total=len(STEPS) + 1)
+
+        def at(step: str) -> None:
+            places = {name: place for place, name in enumerate(STEPS, start=1)}
+            bar.update(task, description=STEPS[step], completed=places[step])
+
+        yield at

@@ -1,0 +1,196 @@
+"""`seawall audit status|findings|statement`: what the last run said. Read-only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from seawall.cli.audit.options import TablesAt, tables_at
+from seawall.cli.audit.run import exit_code
+from seawall.cli.console import print_table
+from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
+from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+
+if TYPE_CHECKING:
+    from audit_engine.run.reading.spark import Verdicts
+
+STALE_MS = 26 * 3600 * 1000  # a daily run, and two hours
+
+
+def status(
+    context: typer.Context,
+    tables: TablesAt = None,
+    stale_after_hours: Annotated[
+        float, typer.Option(min=0.1, help="How old the last run's moment may be.")
+    ] = STALE_MS / 3_600_000,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Say what the last runs came to, and whether they happen.
+
+    Exits with the last run's code, and with 4 where there is none, it is too old, or it judged fewer logs
+    than the one before.
+    """
+    with _verdicts(context, tables, endpoint_url, region) as verdicts:
+        runs = verdicts.runs(10)
+    now_ms = int(datetime.now(timezone.utc).timestamp() * 1000)
+    worries = _worries(runs, now_ms, int(stale_after_hours * 3_600_000))
+    if as_json:
+        typer.echo(json.dumps({"runs": runs, "worries": worries}, indent=2))
+    else:
+        header = ("run", "as of", "verdict", "logs", "events", "findings")
+        print_table(header, [tuple(Text(cell) for cell in _run_cells(each)) for each in runs])
+        for worry in worries:
+            typer.echo(f"CANNOT TELL: {worry}")
+    last = runs[0]["verdict"] if runs else "INDETERMINATE"
+    code = exit_code(last)
+    raise typer.Exit(INDETERMINATE if worries and code == CLEAN else code)
+
+
+def _worries(runs: list[dict[str, Any]], now_ms: int, stale_ms: int) -> list[str]:
+    if not runs:
+        return ["no run was ever finished"]
+    worries = []
+    if now_ms - runs[0]["as_of_ms"] > stale_ms:
+        worries.append(f"the last run judged as of {_time(runs[0]['as_of_ms'])}; nothing later was looked at")
+    if len(runs) > 1 and runs[0]["counts"]["logs"] < runs[1]["counts"]["logs"]:
+        worries.append(
+            f"the last run judged {runs[0]['counts']['logs']} logs, the one before "
+            f"{runs[1]['counts']['logs']}"
+        )
+    return worries
+
+
+def _run_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    counts = row["counts"]
+    changes = ", ".join(f"{count} {change}" for change, count in sorted(counts["changes"].items()))
+    return (
+        str(row["run"]),
+        _time(row["as_of_ms"]),
+        row["verdict"],
+        str(counts["logs"]),
+        str(counts["events"]),
+        changes,
+    )
+
+
+def findings(
+    context: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Those that are not open any more, too.")] = False,
+    tables: TablesAt = None,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """List the findings that stand after the last run, the worst first.
+
+    Exits with 1 if one is open, 4 if no run was ever finished.
+    """
+    with _verdicts(context, tables, endpoint_url, region) as verdicts:
+        known = bool(verdicts.runs(1))
+        listed = [each for each in verdicts.findings() if everything or each["status"] == "open"]
+    if as_json:
+        typer.echo(json.dumps(listed, indent=2))
+    elif listed:
+        header = ("severity", "rule", "log", "offsets", "since", "status", "finding", "what")
+        print_table(header, [tuple(Text(cell) for cell in _finding_cells(each)) for each in listed])
+    else:
+        typer.echo("no finding is open" if known else "no run was ever finished")
+    if not known:
+        raise typer.Exit(INDETERMINATE)
+    raise typer.Exit(FINDINGS if any(each["status"] == "open" for each in listed) else CLEAN)
+
+
+def _finding_cells(each: dict[str, Any]) -> tuple[str, ...]:
+    name = {"C": "critical", "E": "error", "W": "warning"}[each["severity"]]
+    child = "" if each["parent"] is None else "  "
+    return (
+        name,
+        child + each["rule_id"],
+        f"{each['topic']}-{each['partition']}",
+        " ".join(f"[{start}, {end})" for start, end in each["ranges"]),
+        _time(each["opened_ms"]),
+        each["status"],
+        each["finding_id"],
+        each["note"],
+    )
+
+
+def statement(
+    context: typer.Context,
+    log: Annotated[
+        str, typer.Argument(metavar="TOPIC[:P]", help="A topic, or one partition of it: orders, orders:3.")
+    ],
+    tables: TablesAt = None,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Print what the last run states of a topic's logs: the claim, what it covers, the evidence, its hash.
+
+    Exits with 0 if all pass, 1 if one violates a rule, 4 if one cannot be told or is not known.
+    """
+    topic, _, partition = log.partition(":")
+    if partition and not partition.isdecimal():
+        raise typer.BadParameter(f"{log!r} is no TOPIC or TOPIC:PARTITION", param_hint="TOPIC[:P]")
+    with _verdicts(context, tables, endpoint_url, region) as verdicts:
+        stated = verdicts.statements(topic, int(partition) if partition else None)
+    if as_json:
+        typer.echo(json.dumps(stated, indent=2))
+    else:
+        for each in stated:
+            typer.echo(_statement_text(each))
+        if not stated:
+            typer.echo(f"the last run states nothing of {log}")
+    worst = [exit_code(each["verdict"]) for each in stated] or [INDETERMINATE]
+    raise typer.Exit(FINDINGS if FINDINGS in worst else max(worst))
+
+
+def _statement_text(each: dict[str, Any]) -> str:
+    name = f"{each['topic']}-{each['partition']}"
+    lines = [
+        f"{name} ({each['topic_id']} in {each['cluster_id']}): {each['verdict']}",
+        f"  claim        {each['claim']}",
+        f"  period       {_time(each['from_ms'])} to {_time(each['as_of_ms'])}, {each['events']} events",
+        f"  not covered  before {_time(each['not_before_ms'])}",
+        f"  log          [{each['log_start']}, {each['high_watermark']}), "
+        f"{each['tiered_offsets']} offsets in the tier, {each['deployment']}",
+        f"  replicas     {', '.join(f'{broker} {seen}' for broker, seen in each['replicas'])}",
+    ]
+    for name in ("missing", "suspect", "open_findings", "suppressed_findings"):
+        lines += [f"  {name.replace('_', ' '):<12} {one}" for one in each[name]]
+    lines += [
+        f"  rules        {len(each['applied'])} applied, {len(each['not_applicable'])} do not apply",
+        f"  hash         {each['statement_hash']}",
+    ]
+    return "\n".join(lines)
+
+
+@contextmanager
+def _verdicts(
+    context: typer.Context, tables: str | None, endpoint_url: str | None, region: str | None
+) -> Iterator[Verdicts]:
+    settings = load_settings(
+        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
+    ).settings
+    from audit_engine.run.reading.spark import Verdicts
+    from audit_engine.tables.place import readable_root
+    from seawall.audit.spark import session
+
+    root = readable_root(tables_at(settings))
+    with session(settings, root) as (spark, _):
+        yield Verdicts(spark, root)
+
+
+def _time(timestamp_ms: int | None) -> str:
+    if not timestamp_ms:
+        return "the beginning"
+    at = datetime.fromtimestamp(timestamp_ms / 1000, tz=timezone.utc)
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

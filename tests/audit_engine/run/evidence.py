@@ -1,0 +1,72 @@
+"""Puts what histories say into `audit_events`, as ingest does: encoded, read, committed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from audit_engine.ingest.rows.spark import events, examined
+from audit_engine.run.spark import AuditRun, Means
+from audit_engine.tables.columns import EVENTS
+from audit_engine.tables.marks import Mark, furthest, ranges
+from audit_engine.tables.spark import EvidenceTable
+from audit_engine.wire import Emitter, Envelope, encode
+from rules.machine import Terms, Told
+
+DAY = "2025-11-18"
+TOPIC = "__seawall_audit"
+KAFKA = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
+    " timestampType INT"
+)
+
+
+def value_of(told: Told) -> bytes:
+    """The record that its emitter would publish."""
+    assert told.event is not None
+    return encode(
+        Envelope(
+            event=told.event,
+            emitter=Emitter(*told.speaker),
+            emitter_seq=told.seq,
+            log_seq=told.log_seq,
+            observed_at_ms=told.observed_at_ms,
+            is_first=told.seq == 0,
+        )
+    )
+
+
+class Evidence:
+    """The table of events of one test, filled as often as it likes."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self.root = str(folder / "tables")
+        self._table = EvidenceTable(spark, self.root, EVENTS)
+
+    def add(self, said: Iterable[Told]) -> None:
+        """One commit behind all that is there, in the order given, on one partition."""
+        standing = self._table.standing()
+        begin = dict(standing.next_offsets)
+        first = begin.get(0, 0)
+        moment = datetime(2025, 11, 18, tzinfo=timezone.utc)
+        rows = [(None, value_of(told), TOPIC, 0, first + index, moment, 1) for index, told in enumerate(said)]
+        end = {0: first + len(rows)}
+        records = self._spark.createDataFrame(rows, KAFKA)
+        mark = Mark(
+            token=uuid.uuid4().hex,
+            number=standing.number + 1,
+            topic=TOPIC,
+            topic_id="id",
+            ranges=ranges(begin, end),
+            next_offsets=furthest(begin, end),
+        )
+        self._table.append(events(examined(records), DAY), mark)
+
+    def audit(self, terms: Terms | None = None) -> AuditRun:
+        means = Means(terms=terms or Terms(), now_ms=lambda: 0, version="test")
+        return AuditRun(self._spark, self.root, means)
