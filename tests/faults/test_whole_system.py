@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from tests.faults.ledger import Ledger, Place, read_from_broker
 from tests.faults.rounds import HOST_ROUNDS, Scene, strike, supervise, wait_until_in_sync
 from tests.faults.s3_trouble import S3Trouble
 from tests.faults.scrub import scrub, tiered_records, tiered_to
+from tests.seawall.agent import told as evidence
 from tests.seawall.cli.calling import call
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter
@@ -136,7 +138,9 @@ def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
 ) -> None:
     """Agents and brokers killed and frozen, leaders moved, S3 that refuses, hangs, cuts and loses answers:
     afterwards each acknowledged record is in the tier or in the broker, at its offset, once; nothing below
-    the frontier is missing or answered for twice; and the bucket holds that and nothing unexplained."""
+    the frontier is missing or answered for twice; the bucket holds that and nothing unexplained; and what the
+    agents said of it all is at the topic of events, without a hole in any number."""
+    since_ms = time.time_ns() // 1_000_000
     topic, prefix = f"orders-{uuid.uuid4().hex[:8]}", f"faults-{uuid.uuid4().hex[:8]}"
     produce.create_topic(
         cluster3,
@@ -164,6 +168,10 @@ def test_every_acknowledged_record_is_read_back_once_whatever_was_killed(
             scene.tell("everything is copied")
 
     told = f"seed {SEED}\n{scene.account()}"
+    for node_id in cluster3.nodes:
+        said = evidence.told(cluster3, since_ms=since_ms, broker_id=node_id)
+        assert evidence.holes(said) == [], told
+        assert said.runs, told
     store = direct_store(s3)
     logs = sorted(closed_ends(cluster3, topic))
     found = scrub(table, store, KeyLayout(prefix), topic_id=logs[0].topic_id)
