@@ -7,6 +7,9 @@ One batch, in this order:
     3  audit_events      the others, in one commit that names the ranges
     4  positions move
 
+Nearly every batch has nothing for the quarantine, and none is read twice to know that: it is written to
+audit_events at once, by a job that fails before its commit at the first unreadable record. Then comes 2.
+
 Killed between 2 and 3, the next run reads the range again for audit_events; the quarantine's own mark says
 that it has its part. Killed after 3, all of it is in. So each table goes by its own position, and
 `audit_events` never passes a record that the quarantine should have and has not.
@@ -27,7 +30,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.streaming.query import StreamingQuery
@@ -36,6 +40,7 @@ from audit_engine.ingest.position import Lost, Onward, ReachSource, onward, unto
 from audit_engine.ingest.rows.spark import (
     EXPIRED_BEFORE_FIRST,
     RETENTION_OVERTOOK,
+    UNREADABLE,
     events,
     examined,
     quarantined,
@@ -98,6 +103,7 @@ class Ingest:
         self._topic_id = ""
         self._events = self._quarantine = Standing(number=-1, mark=None, next_offsets={})
         self._failed: BaseException | None = None
+        self._expects_unreadable = False  # as the batch before had some
         self.so_far = Ingested()
 
     def once(self) -> Ingested:
@@ -223,42 +229,58 @@ class Ingest:
         for name, value in self._source.client.items():
             reader = reader.option(f"kafka.{name}", value)
 
-        def take(records: DataFrame, batch_id: int) -> None:
+        def take(rows: DataFrame, batch_id: int) -> None:
             if self._failed is not None:
                 return
             try:
-                self._batch(records, _ends(checkpoint, batch_id, self._source.topic), begun.starts)
+                self._batch(rows, _ends(checkpoint, batch_id, self._source.topic), begun.starts)
             except BaseException as failed:
                 self._failed = failed
                 # Spark would wait for ever for an answer from what is no Exception.
                 raise _BatchFailed(str(failed)) from failed
 
         return (
-            reader.load()
+            # Examined here and not batch by batch, so that Spark plans and compiles it once.
+            examined(reader.load())
             .writeStream.foreachBatch(take)
             .option("checkpointLocation", checkpoint.as_uri())
             .trigger(**trigger)  # type: ignore[arg-type]
             .start()
         )
 
-    def _batch(self, records: DataFrame, ends: Offsets, starts: Offsets) -> None:
+    def _batch(self, rows: DataFrame, ends: Offsets, starts: Offsets) -> None:
         held = furthest(starts, self._held())
         span = ranges(held, ends)
         if not span:
             return
-        day = self._day()
-        width = records.sparkSession.sparkContext.defaultParallelism
-        rows = examined(records.where(_at_or_above(held))).coalesce(width).persist()
-        try:
-            self._keep_unreadable(rows, held, ends, day)
-            self._events = self._append(self._tables.events, self._events, events(rows, day), span)
-            self._at("settled")
-        finally:
-            rows.unpersist()
+        new = rows.where(_at_or_above(held)).coalesce(rows.sparkSession.sparkContext.defaultParallelism)
+        if self._expects_unreadable or not self._take_all(new, span):
+            self._take_apart(new, held, ends, span)
+        self._at("settled")
         self.so_far.batches += 1
         self.so_far.offsets += sum(end - start for start, end in span.values())
 
-    def _keep_unreadable(self, rows: DataFrame, held: Offsets, ends: Offsets, day: str) -> None:
+    def _take_all(self, rows: DataFrame, span: Mapping[int, Range]) -> bool:
+        """In one pass, as nearly every batch can be. False: nothing was written, a record is unreadable."""
+        try:
+            readable = events(rows, self._day(), all_readable=True)
+            self._events = self._append(self._tables.events, self._events, readable, span)
+        except (PySparkException, Py4JJavaError) as failed:
+            if UNREADABLE not in str(failed):
+                raise
+            return False
+        return True
+
+    def _take_apart(self, rows: DataFrame, held: Offsets, ends: Offsets, span: Mapping[int, Range]) -> None:
+        """The quarantine's part first, so that audit_events never passes what is not there yet."""
+        kept, day = rows.persist(), self._day()
+        try:
+            self._expects_unreadable = self._keep_unreadable(kept, held, ends, day)
+            self._events = self._append(self._tables.events, self._events, events(kept, day), span)
+        finally:
+            kept.unpersist()
+
+    def _keep_unreadable(self, rows: DataFrame, held: Offsets, ends: Offsets, day: str) -> bool:
         own = furthest(held, self._quarantine.next_offsets)
         unreadable = quarantined(rows.where(_at_or_above(own)), day)
         count = unreadable.count()
@@ -267,6 +289,7 @@ class Ingest:
             self._quarantine = self._append(self._tables.quarantine, self._quarantine, unreadable, span)
             self.so_far.quarantined += count
             self._at("quarantined")
+        return count > 0
 
     def _append(
         self, table: EvidenceTable, standing: Standing, rows: DataFrame, span: Mapping[int, Range]
@@ -286,7 +309,7 @@ class Ingest:
 def _at_or_above(offsets: Offsets) -> Column:
     """What is not in the table yet. Spark may give a batch again; the table says what is new."""
     lowest = F.create_map(*[F.lit(each) for pair in sorted(offsets.items()) for each in pair])
-    return F.col("offset") >= F.coalesce(F.try_element_at(lowest, F.col("partition")), F.lit(0))
+    return F.col("kafka_offset") >= F.coalesce(F.try_element_at(lowest, F.col("kafka_partition")), F.lit(0))
 
 
 def _ends(checkpoint: Path, batch_id: int, topic: str) -> dict[int, int]:

@@ -1,7 +1,7 @@
 """Kafka's records as rows: which envelope can be read, and which columns hold it.
 
-    examined(records)   every record, with what its value says as far as it can be read, and `reason`: null
-                        where the envelope is readable, else why it is not
+    examined(records)   every record once: its place, the columns of its event, and `_reason`, null where the
+                        envelope is readable, else why it is not
     events(examined)    the rows of audit_events
     quarantined(...)    the rows of audit_quarantine
 
@@ -9,15 +9,21 @@ What is read by Spark's own JSON reader follows `audit_engine.wire.decode` (a te
 that no row goes through Python. Where they differ, this one takes more: a name given twice, a number where a
 text belongs, bytes behind the object's end.
 
+A value is read twice: once as all that an event of any kind may say (`_seen`), and once as its names with the
+text of each (`_texts`), to find what has no column. Only where the first fails in any field, its envelope and
+its body are read apart (`_outer`, `_inner`), to tell whose fault it is. All of it is SQL text that is made
+once: the same expressions built call by call took seconds a batch.
+
 Owns these transforms. Invariant: of a record whose envelope is readable nothing is refused and nothing is
 lost: what has no column is in `raw` or `unrecognised` as it came.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Iterable
+from functools import cache
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.spool.spool import EVENT_BYTES_MAX
@@ -64,6 +70,7 @@ NOT_AN_ENVELOPE = "not_an_envelope"
 TOO_NEW = "too_new"
 RETENTION_OVERTOOK = "retention_overtook"
 EXPIRED_BEFORE_FIRST = "expired_before_first_ingest"
+UNREADABLE = "seawall: a record has no readable envelope"
 LOST = (RETENTION_OVERTOOK,)  # what a finding is; the other was never to be had
 
 _DETAILS = {
@@ -73,135 +80,151 @@ _DETAILS = {
     TOO_NEW: f"the writer asks for a newer reader than {VERSION}; upgrade ingest, then replay",
 }
 
-
-def _parsed(text: Column, fields: dict[str, str]) -> Column:
-    schema = ", ".join(f"`{name}` {spelled}" for name, spelled in {**fields, DAMAGED: "STRING"}.items())
-    return F.from_json(text, schema, JSON_OPTIONS)
-
-
-def _missing(of: Column, names: dict[str, str]) -> Column:
-    """The names among these that are null, with commas between; empty text for none."""
-    return F.concat_ws(", ", *[F.when(of[name].isNull(), F.lit(name)) for name in names])
-
-
-def _below(*least: tuple[Column, int]) -> Column:
-    """Compared and never counted with: one record at the edge of its type must not stop them all."""
-    return reduce(
-        lambda left, right: left | right,
-        [F.coalesce(column < lowest, F.lit(False)) for column, lowest in least],
-    )
+# Of `examined`, beside the columns of the tables.
+REASON, KEY, VALUE, WRONG = "_reason", "_key", "_value", "_wrong"
+_LEAST = {
+    **dict.fromkeys(("emitter_seq", "log_seq", "occurred_at_ms", "observed_at_ms", "partition"), 0),
+    "leader_epoch": EPOCH_UNKNOWN,
+    "version": 1,
+    "min_reader": 1,
+}
+_LEAST_INSIDE = {"emitter": ("broker_id", "incarnation"), "follows": tuple(FOLLOWS)}
 
 
 def examined(records: DataFrame) -> DataFrame:
     """`records` as Spark's Kafka source gives them."""
-    text = F.when(F.expr("is_valid_utf8(value)"), F.col("value").cast("string"))
-    outer = records.withColumns({"text": text}).withColumns(
-        {"seen": _parsed(F.col("text"), {**NEEDED, **FREE}), "names": F.json_object_keys("text")}
-    )
-    seen = F.col("seen")
-    inner = outer.withColumns(
-        {
-            "emitter": _parsed(seen["emitter"], EMITTER),
-            "follows": _parsed(seen["follows"], FOLLOWS),
-            "body_names": F.json_object_keys(seen["body"]),
-        }
-    )
-    return inner.withColumn("wrong", _wrong()).withColumn("reason", _reason())
+    frame = records
+    for step in _steps():
+        frame = frame.selectExpr(*step)
+    return frame
 
 
-def _wrong() -> Column:
-    """What of the envelope is missing or not allowed, in words; empty for nothing."""
-    seen, emitter, follows = F.col("seen"), F.col("emitter"), F.col("follows")
-    counts = ("emitter_seq", "log_seq", "occurred_at_ms", "observed_at_ms", "partition")
-    too_low = _below(
-        *[(seen[name], 0) for name in counts],
-        *[(emitter[name], 0) for name in ("broker_id", "incarnation")],
-        *[(follows[name], 0) for name in FOLLOWS],
-        (seen["leader_epoch"], EPOCH_UNKNOWN),
-        (seen["version"], 1),
-        (seen["min_reader"], 1),
-    )
-    half_follows = seen["follows"].isNotNull() & (_missing(follows, FOLLOWS) != "")
-    return F.concat_ws(
-        "; ",
-        F.when(
-            seen[DAMAGED].isNotNull(), F.lit("a field has another type than it should, or JSON is broken")
-        ),
-        F.nullif(_missing(seen, NEEDED), F.lit("")),
-        F.when(_missing(emitter, EMITTER) != "", F.lit("emitter")),
-        F.when(half_follows, F.lit("follows")),
-        F.when(seen["body"].isNotNull() & F.col("body_names").isNull(), F.lit("body is no object")),
-        F.when(too_low, F.lit("a number is below its least")),
-    )
+def events(examined_records: DataFrame, day: str, *, all_readable: bool = False) -> DataFrame:
+    """The records whose envelope can be read; `day` is the commit's.
 
-
-def _reason() -> Column:
-    seen = F.col("seen")
-    return (
-        F.when(F.col("value").isNull(), NO_VALUE)
-        .when(F.length("value") > EVENT_BYTES_MAX, OVERSIZED)
-        .when(F.col("names").isNull(), NOT_JSON)
-        .when(seen["min_reader"] > VERSION, TOO_NEW)
-        .when(F.col("wrong") != "", NOT_AN_ENVELOPE)
-    )
+    With `all_readable`, whatever asks for the rows fails with UNREADABLE in its message if one record is not.
+    """
+    dated = F.lit(day).cast("date").alias("ingest_day")
+    rest = [column.name for column in EVENT_COLUMNS if column.name != "ingest_day"]
+    refused = f"raise_error('{UNREADABLE}') IS NOT NULL" if all_readable else "false"
+    wanted = f"CASE WHEN {REASON} IS NULL THEN true ELSE {refused} END"
+    return examined_records.where(wanted).select(dated, *rest)
 
 
 def quarantined(examined_records: DataFrame, day: str) -> DataFrame:
     """The records of which no envelope can be read; `day` is the commit's."""
-    said = F.create_map(*[F.lit(each) for pair in _DETAILS.items() for each in pair])
-    detail = F.coalesce(said[F.col("reason")], F.concat(F.lit("missing or wrong: "), F.col("wrong")))
+    said = _map(_DETAILS.items())
+    found = {
+        "ingest_day": f"DATE {_text(day)}",
+        "kafka_end_offset": "kafka_offset + 1",
+        "reason": REASON,
+        "detail": f"coalesce({said}[{REASON}], concat('missing or wrong: ', {WRONG}))",
+        "key": KEY,
+        "value": VALUE,
+    }
+    columns = [f"{found.get(each.name, each.name)} AS {each.name}" for each in QUARANTINE_COLUMNS]
+    return examined_records.where(f"{REASON} IS NOT NULL").selectExpr(*columns)
+
+
+@cache
+def _steps() -> tuple[tuple[str, ...], ...]:
+    """What is selected from the records, from that, and so on; each names what the next one needs."""
+    place = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp_ms")
+    kept = (*place, KEY, VALUE, "_text")
+    plain = tuple(name for name in (*NEEDED, *FREE) if name != "body")
+    body, emitter, follows = (_in_texts(name) for name in ("body", "emitter", "follows"))
+    inside_has_more = (
+        f"({_beyond(f'json_object_keys({emitter})', EMITTER)}"
+        f" OR {_beyond(f'json_object_keys({follows})', FOLLOWS)})"
+    )
+    damaged = f"_seen.{DAMAGED} IS NOT NULL"
     return (
-        examined_records.where(F.col("reason").isNotNull())
-        .withColumns(
-            {**_place(day), "kafka_end_offset": F.col("offset") + 1, "detail": detail},
-        )
-        .select(*[column.name for column in QUARANTINE_COLUMNS])
+        (
+            "topic AS kafka_topic",
+            "partition AS kafka_partition",
+            "offset AS kafka_offset",
+            "unix_millis(timestamp) AS kafka_timestamp_ms",
+            f"key AS {KEY}",
+            f"value AS {VALUE}",
+            "CASE WHEN is_valid_utf8(value) THEN CAST(value AS STRING) END AS _text",
+        ),
+        (
+            *kept,
+            f"{_parsed('_text', _everything())} AS _seen",
+            f"from_json(_text, 'MAP<STRING, STRING>', {_map(JSON_OPTIONS.items())}) AS _texts",
+        ),
+        (
+            *kept,
+            "_seen",
+            "_texts",
+            f"CASE WHEN {damaged} THEN {_parsed('_text', _outer())} END AS _outer",
+            f"CASE WHEN {damaged} THEN {_parsed(body, _own())} END AS _inner",
+        ),
+        (
+            *kept,
+            *(f"CASE WHEN {damaged} THEN _outer.{name} ELSE _seen.{name} END AS _{name}" for name in plain),
+            f"CASE WHEN {damaged} THEN _inner ELSE _seen.body END AS _own",
+            f"({damaged} AND _outer.{DAMAGED} IS NOT NULL) AS _outer_is_damaged",
+            f"({damaged} AND _inner.{DAMAGED} IS NOT NULL) AS _own_is_damaged",
+            "map_keys(_texts) AS _names",
+            f"{body} AS _body",
+            f"json_object_keys({body}) AS _body_names",
+            f"{inside_has_more} AS _inside_has_more",
+        ),
+        (
+            *kept,
+            *(f"_{name}" for name in plain),
+            *("_own", "_names", "_body", "_body_names", "_inside_has_more"),
+            f"CASE WHEN {_is_sound()} THEN '' ELSE {_wrong()} END AS {WRONG}",
+            f"{_is_read()} AS is_read",
+        ),
+        (
+            *place,
+            WRONG,
+            f"{_reason()} AS {REASON}",
+            f"CASE WHEN {_reason()} IS NOT NULL THEN {KEY} END AS {KEY}",
+            f"CASE WHEN {_reason()} IS NOT NULL THEN {VALUE} END AS {VALUE}",
+            *(f"{expression} AS `{name}`" for name, expression in _event_columns().items()),
+        ),
     )
 
 
-def _place(day: str) -> dict[str, Column]:
-    return {
-        "ingest_day": F.lit(day).cast("date"),
-        "kafka_topic": F.col("topic"),
-        "kafka_partition": F.col("partition"),
-        "kafka_offset": F.col("offset"),
-        "kafka_timestamp_ms": F.unix_millis("timestamp"),
+def _event_columns() -> dict[str, str]:
+    """By column of audit_events, its place and day apart, in the order of the table."""
+    same = ("kind", "event_id", "emitter_seq", "log_seq", "cluster_id", *FREE, "occurred_at_ms")
+    found = {
+        **{name: f"_{name}" for name in (*same, "observed_at_ms", "version")},
+        **{f"emitter_{name}": f"_emitter.{name}" for name in EMITTER},
+        **{f"follows_{name}": f"_follows.{name}" for name in FOLLOWS},
+        "is_first": "array_contains(_names, 'follows')",
+        "log_id": "concat(_topic_id, ':', _partition)",
+        "payload_hash": f"xxhash64({VALUE})",
+        "is_read": "is_read",
+        "raw": f"CASE WHEN NOT is_read OR {_has_more()} THEN _body END",
+        "unrecognised": f"CASE WHEN _inside_has_more OR {_beyond('_names', (*NEEDED, *FREE))} THEN _text END",
     }
+    for kind, fields in OWN_FIELDS.items():
+        for each in fields:
+            value = f"_own.`{each.name}`"
+            if each.column != each.name:  # two kinds mean different things by one name
+                value = f"CASE WHEN _kind = {_text(kind)} THEN CAST({value} AS {each.sql_type}) END"
+            found[each.column] = f"CASE WHEN is_read THEN {value} END"
+    placed = ("ingest_day", "kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp_ms")
+    return {column.name: found[column.name] for column in EVENT_COLUMNS if column.name not in placed}
 
 
-def events(examined_records: DataFrame, day: str) -> DataFrame:
-    """The records whose envelope can be read; `day` is the commit's."""
-    seen, emitter, follows = F.col("seen"), F.col("emitter"), F.col("follows")
-    own = {f"own.{name}": spelled for name, spelled in _own_on_the_wire().items()}
-    schema = {name.removeprefix("own."): spelled for name, spelled in own.items()}
-    readable = examined_records.where(F.col("reason").isNull()).withColumn(
-        "own", _parsed(seen["body"], schema)
-    )
-    judged = readable.withColumns({"is_read": _is_read(), "has_more": _has_more()}).withColumn(
-        "own", F.when(F.col("is_read"), F.col("own"))
-    )
-    columns = {
-        **_place(day),
-        **{name: seen[name] for name in ("kind", "event_id", "emitter_seq", "log_seq", "cluster_id")},
-        "emitter_broker_id": emitter["broker_id"],
-        "emitter_component": emitter["component"],
-        "emitter_incarnation": emitter["incarnation"],
-        "is_first": F.array_contains("names", "follows"),
-        "follows_incarnation": follows["incarnation"],
-        "follows_last_seq": follows["last_seq"],
-        "log_id": F.concat(seen["topic_id"], F.lit(":"), seen["partition"]),
-        **{name: seen[name] for name in ("topic_id", "topic", "partition", "leader_epoch")},
-        **{name: seen[name] for name in ("replica", "role", "occurred_at_ms", "observed_at_ms", "version")},
-        "payload_hash": F.xxhash64("value"),
-        "is_read": F.col("is_read"),
-        "raw": F.when(~F.col("is_read") | F.col("has_more"), seen["body"]),
-        "unrecognised": F.when(_envelope_has_more(), F.col("text")),
-        **_own_columns(),
-    }
-    return judged.select(*[columns[column.name].alias(column.name) for column in EVENT_COLUMNS])
+def _everything() -> dict[str, str]:
+    return {**_outer(), "body": _struct(_typed(_own()))}
 
 
-def _own_on_the_wire() -> dict[str, str]:
+def _outer() -> dict[str, str]:
+    """The envelope's fields with its inner objects, and the body as text."""
+    inner = {"emitter": _struct(EMITTER.items()), "follows": _struct(FOLLOWS.items())}
+    return {**NEEDED, **FREE, **inner}
+
+
+@cache
+def _own() -> dict[str, str]:
     """Each name that some kind has, with the type of the first kind that has it; a second type is text."""
     found: dict[str, str] = {}
     for fields in OWN_FIELDS.values():
@@ -210,59 +233,126 @@ def _own_on_the_wire() -> dict[str, str]:
     return found
 
 
-def _is_read() -> Column:
+def _typed(fields: dict[str, str]) -> Iterable[tuple[str, str]]:
+    """With the place where Spark's reader puts what it found damaged."""
+    return {**fields, DAMAGED: "STRING"}.items()
+
+
+def _parsed(text: str, fields: dict[str, str]) -> str:
+    schema = ", ".join(f"`{name}` {spelled}" for name, spelled in _typed(fields))
+    return f"from_json({text}, {_text(schema)}, {_map(JSON_OPTIONS.items())})"
+
+
+def _struct(fields: Iterable[tuple[str, str]]) -> str:
+    return f"STRUCT<{', '.join(f'`{name}`: {spelled}' for name, spelled in fields)}>"
+
+
+def _in_texts(name: str) -> str:
+    return f"try_element_at(_texts, {_text(name)})"
+
+
+def _is_sound() -> str:
+    """Of most records: nothing is wrong with the envelope."""
+    needed = (*(f"_{name}" for name in NEEDED if name != "body"), *(f"_emitter.{name}" for name in EMITTER))
+    return " AND ".join(
+        (
+            "NOT _outer_is_damaged",
+            "_body_names IS NOT NULL",
+            *(f"{name} IS NOT NULL" for name in needed),
+            f"(_follows IS NULL OR ({' AND '.join(f'_follows.{name} IS NOT NULL' for name in FOLLOWS)}))",
+            f"NOT ({_is_too_low()})",
+        )
+    )
+
+
+def _is_too_low() -> str:
+    """Compared and never counted with: one record at the edge of its type must not stop them all."""
+    least = {f"_{name}": number for name, number in _LEAST.items()}
+    least |= {f"_{outer}.{name}": 0 for outer, names in _LEAST_INSIDE.items() for name in names}
+    return " OR ".join(f"coalesce({name} < {number}, false)" for name, number in least.items())
+
+
+def _wrong() -> str:
+    """What of the envelope is missing or not allowed, in words; empty for nothing."""
+    emitter = " OR ".join(f"_emitter.{name} IS NULL" for name in EMITTER)
+    follows = " OR ".join(f"_follows.{name} IS NULL" for name in FOLLOWS)
+    missing = ", ".join(_when(f"_{name} IS NULL", name) for name in NEEDED if name != "body")
+    parts = (
+        _when("_outer_is_damaged", "a field has another type than it should, or JSON is broken"),
+        f"nullif(concat_ws(', ', {missing}, {_when('_body IS NULL', 'body')}), '')",
+        _when(emitter, "emitter"),
+        _when(f"_follows IS NOT NULL AND ({follows})", "follows"),
+        _when("_body IS NOT NULL AND _body_names IS NULL", "body is no object"),
+        _when(_is_too_low(), "a number is below its least"),
+    )
+    return f"concat_ws('; ', {', '.join(parts)})"
+
+
+def _reason() -> str:
+    return (
+        f"CASE WHEN {VALUE} IS NULL THEN {_text(NO_VALUE)}"
+        f" WHEN length({VALUE}) > {EVENT_BYTES_MAX} THEN {_text(OVERSIZED)}"
+        f" WHEN _names IS NULL THEN {_text(NOT_JSON)}"
+        f" WHEN _min_reader > {VERSION} THEN {_text(TOO_NEW)}"
+        f" WHEN {WRONG} != '' THEN {_text(NOT_AN_ENVELOPE)} END"
+    )
+
+
+def _is_read() -> str:
     """The kind is known, it names what it is about, and its own fields are all there, as they should be."""
-    seen, own = F.col("seen"), F.col("own")
-    by_kind = F.when(F.lit(False), False)
-    for kind, fields in OWN_FIELDS.items():
-        held = _has_all(fields)
-        for name in PLACE_OF[kind]:
-            held = held & seen[name].isNotNull()
-        by_kind = by_kind.when(seen["kind"] == kind, held)
-    return own[DAMAGED].isNull() & by_kind.otherwise(False)
+    by_kind = " ".join(
+        f"WHEN {_text(kind)} THEN {_has_all(fields, PLACE_OF[kind])}" for kind, fields in OWN_FIELDS.items()
+    )
+    return f"(NOT _own_is_damaged AND CASE _kind {by_kind} ELSE false END)"
 
 
-def _has_all(fields: tuple[OwnField, ...]) -> Column:
-    own = F.col("own")
-    held = F.lit(True)
+def _has_all(fields: tuple[OwnField, ...], place: tuple[str, ...]) -> str:
+    held = [f"_{name} IS NOT NULL" for name in place]
     for each in fields:
         if not each.is_optional:
-            held = held & own[each.name].isNotNull()
+            held.append(f"_own.`{each.name}` IS NOT NULL")
         if each.allowed is not None:
-            held = held & (own[each.name].isNull() | own[each.name].isin(*each.allowed))
-    return held
+            allowed = ", ".join(map(_text, each.allowed))
+            held.append(f"(_own.`{each.name}` IS NULL OR _own.`{each.name}` IN ({allowed}))")
+    return f"({' AND '.join(held)})" if held else "true"
 
 
-def _has_more() -> Column:
+def _has_more() -> str:
     """The body has names that its kind does not have here."""
-    kinds = F.create_map(
-        *[
-            each
-            for kind, fields in OWN_FIELDS.items()
-            for each in (F.lit(kind), F.array(*[F.lit(own.name) for own in fields]).cast("array<string>"))
-        ]
+    pairs = (
+        f"{_text(kind)}, CAST(array({_names(each.name for each in fields)}) AS ARRAY<STRING>)"
+        for kind, fields in OWN_FIELDS.items()
     )
-    known = F.coalesce(F.try_element_at(kinds, F.col("seen")["kind"]), F.array().cast("array<string>"))
-    return F.size(F.array_except("body_names", known)) > 0
-
-
-def _envelope_has_more() -> Column:
-    seen = F.col("seen")
-
-    def beyond(names: Column, known: dict[str, str]) -> Column:
-        extra = F.size(F.array_except(names, F.array(*[F.lit(name) for name in known])))
-        return F.coalesce(extra > 0, F.lit(False))
-
+    known = f"try_element_at(map({', '.join(pairs)}), _kind)"
+    # Names come sorted from every writer of ours: then one comparison tells.
     return (
-        beyond(F.col("names"), {**NEEDED, **FREE})
-        | beyond(F.json_object_keys(seen["emitter"]), EMITTER)
-        | beyond(F.json_object_keys(seen["follows"]), FOLLOWS)
+        f"CASE WHEN _body_names = {known} THEN false"
+        f" ELSE size(array_except(_body_names, coalesce({known}, CAST(array() AS ARRAY<STRING>)))) > 0 END"
     )
 
 
-def _own_columns() -> dict[str, Column]:
-    """Each column of a kind's own fields, null in the rows of kinds that do not say it."""
-    own = F.col("own")
-    return {
-        each.column: own[each.name].cast(each.sql_type) for fields in OWN_FIELDS.values() for each in fields
-    }
+def _beyond(names: str, known: Iterable[str]) -> str:
+    """`names` has others than those that are `known`."""
+    all_known = f"array({_names(known)})"
+    return (
+        f"coalesce(CASE WHEN {names} = {all_known} THEN false"
+        f" ELSE size(array_except({names}, {all_known})) > 0 END, false)"
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(_text(name) for name in sorted(names))
+
+
+def _when(condition: str, then: str) -> str:
+    return f"CASE WHEN {condition} THEN {_text(then)} END"
+
+
+def _map(pairs: Iterable[tuple[str, str]]) -> str:
+    return f"map({', '.join(f'{_text(name)}, {_text(value)}' for name, value in pairs)})"
+
+
+def _text(text: str) -> str:
+    """As a literal of SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
