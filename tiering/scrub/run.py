@@ -21,6 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 from threading import Event as Flag
+from threading import Lock
 from typing import TypeVar
 
 from rules.events import ScrubDepth
@@ -43,6 +44,7 @@ T = TypeVar("T")
 
 NO_ANSWER_MAX = 5  # segments in a row; then the store is taken to be away
 LISTED = "inventory"  # the memory's word for a log's listing
+TICK_S = 0.5  # how often a bar is told, while large segments come
 SOON_MS = 0  # noted of what could not be told: before all that was looked at, after what never was
 
 
@@ -92,6 +94,8 @@ class _Run:
         self._got_somewhere = Flag()
         self._said: set[str] = set()  # keys with a finding of this run: said once
         self._total_bytes = self._total_segments = 0
+        self._came_bytes, self._counting = 0, Lock()
+        self._to_list = 0
         self._no_answer = 0
         self._looked_at: dict[str, int] = {}
         self._finished: dict[LogId, frozenset[SegmentId]] = {}  # since the metadata was read last
@@ -113,6 +117,7 @@ class _Run:
         if self._ask.is_whole:
             self._ports.memory.forget([name for name in looked_at if name not in logs], LISTED)
         due = deque(least_recent((name for name in logs if name in self._ask.subset), looked_at))
+        self._to_list = len(due)
 
         def begin() -> Iterator[Future[Stock | Unlisted | None]]:
             while due and not self._is_past(self._list_until_s) and self._report.stopped is None:
@@ -121,7 +126,7 @@ class _Run:
 
         for done in self._finished_of(begin(), self._ask.workers):
             self._settle_stocks([each.result() for each in done])
-            self._on_progress(Progress(listing=len(due)))
+            self._to_list = len(due)
         self._report.logs_left += len(due)
 
     def _taken(self, log: LogId) -> Stock | Unlisted | None:
@@ -154,8 +159,9 @@ class _Run:
             self._report.add_unlisted(each)
         for stock in taken:
             self._settle_stock(stock)
-        names = [self._prefix(stock.log) for stock in taken]
-        self._ports.memory.note(names, LISTED, self._ports.now_ms())
+        if taken:
+            names = [self._prefix(stock.log) for stock in taken]
+            self._ports.memory.note(names, LISTED, self._ports.now_ms())
 
     def _settle_stock(self, stock: Stock) -> None:
         known = frozenset(self._ports.table.known(stock.log))
@@ -221,7 +227,7 @@ class _Run:
 
         for done in self._finished_of(begin(), 2 * self._ask.workers):
             self._settle_looks([each.result() for each in done])
-            self._tell_progress()
+        self._tell_progress()
         self._report.segments_left += len(due)
 
     def _due(self) -> list[_Due]:
@@ -350,19 +356,23 @@ class _Run:
     def _pace(self, size_bytes: int) -> None:
         self._check_time()
         self._ports.pace(size_bytes)
+        with self._counting:
+            self._came_bytes += size_bytes
 
     def _finished_of(self, begin: Iterator[Future[T]], at_once: int) -> Iterator[list[Future[T]]]:
-        """Those that came to their end, together; as many under way as `at_once`."""
+        """Those that came to their end since, perhaps none; as many under way as `at_once`."""
         waiting = set(islice(begin, at_once))
         while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            done, waiting = wait(waiting, TICK_S, FIRST_COMPLETED)
+            self._tell_progress()
             yield list(done)
             waiting |= set(islice(begin, at_once - len(waiting)))
 
     def _tell_progress(self) -> None:
         self._on_progress(
             Progress(
-                done_bytes=self._report.read_bytes,
+                listing=self._to_list,
+                done_bytes=self._came_bytes,
                 total_bytes=self._total_bytes,
                 segments=self._report.segments,
                 total_segments=self._total_segments,

@@ -64,13 +64,15 @@ class Kit:
     on_checked: Callable[[Checked], None] = lambda _: None
     prefix: str = field(default_factory=lambda: f"scrub-{uuid.uuid4()}")
     now_ms: int = NOW_MS
+    is_claimed: bool = False  # by whoever made the topic
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _log: LogOfBatches = field(default_factory=LogOfBatches)
 
     def __post_init__(self) -> None:
         self.layout = KeyLayout(self.prefix)
         self.pace = self.paced.append
-        self.topic.claim(log_record(0))
+        if not self.is_claimed:
+            self.topic.claim(log_record(0))
 
     # Filling
 
