@@ -49,7 +49,7 @@ from tiering.cluster.topics import EveryTopic
 from tiering.errors import StatedError
 
 JITTER = 0.2  # of a pause
-CONFIGS_EVERY_S = 60.0  # dynamic changes are in the metadata log; a static one takes a restart
+CONFIGS_EVERY_S = 300.0  # dynamic changes are in the metadata log; a static one takes a restart
 POLLED_EVERY_S = 60.0  # where there is none; every topic is asked for
 
 

@@ -142,11 +142,11 @@ class Observer:
         return answers
 
     def _not_told(self, name: str, unknown: Unknown, look: _Look, seen: Seen) -> None:
-        """A topic that is gone is no trouble; of any other, what was known stays."""
-        if unknown.cause is Cause.NO_SUCH_TOPIC:
-            return
-        look.untold[f"topic {name}"] = unknown
+        """What was known stays. That a topic is gone is no trouble, or a broker has not heard of it yet: it is
+        forgotten when nobody asks for it any more, or when there is another under its name."""
         look.kept |= {each for each, known in seen.resources.items() if known.topic == name}
+        if unknown.cause is not Cause.NO_SUCH_TOPIC:
+            look.untold[f"topic {name}"] = unknown
 
     def _events(self, seen: Seen, look: _Look, at_ms: int) -> Iterator[Event]:
         if look.untold and not seen.is_partial:

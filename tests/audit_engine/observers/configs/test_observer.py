@@ -209,12 +209,25 @@ def test_a_topic_made_anew_is_seen_for_the_first_time(watched: Watched) -> None:
 
 
 def test_a_topic_that_is_gone_is_no_trouble(watched: Watched) -> None:
-    """Its deletion is told by those who know of it."""
+    """Its deletion is told by those who know of it; a broker that has not heard of it takes nothing back."""
     watched.look()
     watched.cluster.topic_ids.clear()
-
     assert watched.look() == []
+
+    watched.cluster.topic_ids["orders"] = ORDERS_ID
+    watched.cluster.own["orders"]["retention.ms"] = Setting(value="1", source=Source.TOPIC)
+    assert {each.key for each in watched.look()} == {"retention.ms"}
     assert watched.gaps == []
+
+
+def test_a_topic_that_is_not_asked_for_any_more_is_forgotten(watched: Watched) -> None:
+    """When this host holds it again, all of it is told."""
+    watched.look()
+    own = watched.cluster.own.pop("orders")
+    assert watched.look() == []
+
+    watched.cluster.own["orders"] = own
+    assert len([each for each in watched.look() if each.is_first_sight and each.topic == "orders"]) == 6
 
 
 @pytest.mark.parametrize("who", [2, "orders"])
