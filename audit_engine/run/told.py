@@ -27,6 +27,8 @@ COLUMNS = (
     "emitter_incarnation",
     "emitter_seq",
     "log_seq",
+    "follows_incarnation",
+    "follows_last_seq",
     "cluster_id",
     "topic_id",
     "topic",
@@ -47,7 +49,13 @@ def told_of(row: Mapping[str, Any]) -> Told:
         log_seq=row["log_seq"],
         observed_at_ms=row["observed_at_ms"],
         kind=row["kind"],
+        follows=_follows(row),
     )
+
+
+def _follows(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    incarnation, last_seq = row["follows_incarnation"], row["follows_last_seq"]
+    return None if incarnation is None or last_seq is None else (incarnation, last_seq)
 
 
 def _event(row: Mapping[str, Any]) -> Event | None:

@@ -1,22 +1,177 @@
-"""Runs over real tables: the same judgement as the machine's, whatever way the evidence took."""
+"""Runs over real tables: the same judgement as the machine's, whatever way the evidence took to get there.
+
+The seventeen faults and the untouched fixtures are one table, a cluster each, as a day's evidence would be.
+"""
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from audit_engine.run.errors import AsOfBeforeLastRun, NoSuchRun, NothingIngested
+from audit_engine.run.outcomes import told as as_json
+from audit_engine.run.reading.spark import Verdicts
+from audit_engine.run.spark import RunSummary
+from audit_engine.tables.results import FINDINGS, RUNS, STATEMENTS
+from rules.events import LogEvent
+from rules.identity import LogId
+from rules.machine import Terms, Told, fold, newborn
+from rules.machine.verdict import Judgement, Verdict, judge
 from tests.audit_engine.run.evidence import Evidence
-from tests.rules.machine.histories import kip405
+from tests.rules.machine.faults import FAULTS
+from tests.rules.machine.histories import LOG, TOPIC, fixture, kip405
+
+TERMS = Terms()
 
 
-def test_a_run_judges_as_the_machine_does(spark: SparkSession, tmp_path: Path) -> None:
-    """An untouched log passes."""
-    history = kip405()
-    history.after(minutes=30)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A history in a cluster of its own."""
+
+    name: str
+    cluster_id: str
+    said: tuple[Told, ...]
+    end_ms: int
+
+    def judged(self, as_of_ms: int) -> Judgement:
+        """What the machine says, without Spark."""
+        log = LogId(self.cluster_id, LOG.topic_id, LOG.partition)
+        state = fold(newborn(log, TOPIC), self.said, TERMS, as_of_ms=as_of_ms)
+        return judge(state, TERMS, from_ms=0)
+
+
+def moved(told: Told, cluster_id: str) -> Told:
+    """The same, said in another cluster."""
+    event = told.event
+    assert event is not None
+    if isinstance(event, LogEvent):
+        return replace(told, event=replace(event, log=event.log._replace(cluster_id=cluster_id)))
+    return replace(told, event=replace(event, cluster_id=cluster_id))
+
+
+def scenarios() -> list[Scenario]:
+    histories = [(fault.name, fault.make(fault.mode)) for fault in FAULTS]
+    histories += [(f"untouched {mode}", fixture(mode).after(hours=2)) for mode in ("kip405", "ours", "none")]
+    return [
+        Scenario(
+            name=name,
+            cluster_id=f"cluster-{number:02}",
+            said=tuple(moved(told, f"cluster-{number:02}") for told in history.told),
+            end_ms=history.now_ms,
+        )
+        for number, (name, history) in enumerate(histories)
+    ]
+
+
+ALL = scenarios()
+END_MS = max(each.end_ms for each in ALL)
+
+
+def found(verdicts: Verdicts) -> dict[str, list[dict[str, object]]]:
+    """What stands after the last run, by cluster."""
+    by_cluster: dict[str, list[dict[str, object]]] = {each.cluster_id: [] for each in ALL}
+    for each in verdicts.findings():
+        members = {name: value for name, value in each.items() if name not in ("topic", "partition")}
+        by_cluster[str(each["subject"]).partition("/")[0]].append(members)
+    return by_cluster
+
+
+def by_id(findings: list[dict[str, object]]) -> list[dict[str, object]]:
+    return sorted(findings, key=lambda each: str(each["finding_id"]))
+
+
+@pytest.fixture(scope="module")
+def in_one_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, RunSummary]:
+    """Everything twice and in any order of arrival, judged in one run."""
+    evidence = Evidence(spark, tmp_path_factory.mktemp("one"))
+    said = [told for each in ALL for told in each.said] * 2
+    random.Random(405).shuffle(said)
+    evidence.add(said)
+    return evidence, evidence.audit(TERMS).next(END_MS)
+
+
+def test_each_fault_is_found_as_the_machine_finds_it(
+    spark: SparkSession, in_one_run: tuple[Evidence, RunSummary]
+) -> None:
+    """Through tables, Spark and back: the same findings, ids and verdicts as the machine's by itself."""
+    evidence, summary = in_one_run
+    verdicts = Verdicts(spark, evidence.root)
+    stated = {each["cluster_id"]: each for each in verdicts.statements(TOPIC, 0)}
+    standing = found(verdicts)
+
+    for each in ALL:
+        judged = each.judged(END_MS)
+        assert by_id(standing[each.cluster_id]) == by_id([as_json(one) for one in judged.findings]), each.name
+        assert stated[each.cluster_id]["verdict"] == judged.verdict.value, each.name
+        assert stated[each.cluster_id]["statement_hash"] == judged.statement.hash, each.name
+    assert (summary.run, summary.logs, summary.verdict) == (1, len(ALL), Verdict.VIOLATION)
+    assert summary.verdicts["PASS"] >= 3
+
+
+def test_a_run_judged_again_comes_to_the_same(
+    spark: SparkSession, in_one_run: tuple[Evidence, RunSummary]
+) -> None:
+    """The same evidence as of the same moment: one row of the run, one hash; rows of the attempt before are
+    nobody's."""
+    evidence, first = in_one_run
+    before = found(Verdicts(spark, evidence.root))
+
+    again = evidence.audit(TERMS).again(1)
+
+    assert again.content_hash == first.content_hash
+    assert found(Verdicts(spark, evidence.root)) == before
+    assert spark.read.format("delta").load(f"{evidence.root}/{RUNS}").count() == 1
+    assert spark.read.format("delta").load(f"{evidence.root}/{STATEMENTS}").count() == 2 * len(ALL)
+    with pytest.raises(NoSuchRun):
+        evidence.audit(TERMS).again(7)
+
+
+def test_several_runs_and_late_evidence_come_to_the_same(
+    spark: SparkSession, in_one_run: tuple[Evidence, RunSummary], tmp_path: Path
+) -> None:
+    """A run in the middle of each history, a tenth of its events arriving only after it; then the rest. The
+    findings are those of one run, each was opened once, and a third run with nothing new changes nothing."""
     evidence = Evidence(spark, tmp_path)
+    chance = random.Random(405)
+    moments = sorted(told.observed_at_ms for each in ALL for told in each.said)
+    cut_ms = moments[len(moments) * 2 // 3]
+    early: list[Told] = []
+    late: list[Told] = []
+    for told in (told for each in ALL for told in each.said):
+        is_early = told.observed_at_ms <= cut_ms and chance.random() > 0.1
+        (early if is_early else late).append(told)
+
+    evidence.add(early)
+    first = evidence.audit(TERMS).next(cut_ms)
+    evidence.add(late)
+    second = evidence.audit(TERMS).next(END_MS)
+    third = evidence.audit(TERMS).next(END_MS)
+
+    assert (first.run, second.run, third.run) == (1, 2, 3)
+    assert second.refolded > 0
+    one_run = found(Verdicts(spark, in_one_run[0].root))
+    several = found(Verdicts(spark, evidence.root))
+    for each in ALL:
+        assert by_id(several[each.cluster_id]) == by_id(one_run[each.cluster_id]), each.name
+    assert third.changes == {}
+    opened = spark.read.format("delta").load(f"{evidence.root}/{FINDINGS}").where("change = 'opened'")
+    assert opened.count() == opened.select("finding_id").distinct().count()
+
+
+def test_what_cannot_be_judged_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """No table, an empty one, and a moment before the last run's: each says so, and nothing is written."""
+    evidence = Evidence(spark, tmp_path)
+    with pytest.raises(NothingIngested):
+        evidence.audit(TERMS).next(1)
+    history = kip405()
     evidence.add(history.told)
+    evidence.audit(TERMS).next(history.now_ms)
 
-    summary = evidence.audit().next(history.now_ms)
+    with pytest.raises(AsOfBeforeLastRun):
+        evidence.audit(TERMS).next(history.now_ms - 1)
 
-    assert summary.verdicts == {"PASS": 1}
+    assert len(Verdicts(spark, evidence.root).runs(10)) == 1
