@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rules.events import ScrubOutcome
 from rules.identity import LogId
-from tiering.scrub.damage import Checked
+from tiering.scrub.damage import Checked, Damage
 from tiering.scrub.inventory import Difference
 
 KEPT_MAX = 10_000
@@ -39,6 +39,7 @@ class Report:
     unknown: list[Unknown] = field(default_factory=list)
     unlisted: list[Unlisted] = field(default_factory=list)
     counts: Counter[ScrubOutcome] = field(default_factory=Counter)
+    missing_count: int = 0
     unknown_count: int = 0
     unlisted_count: int = 0
     logs_listed: int = 0
@@ -53,6 +54,7 @@ class Report:
 
     def add(self, checked: Checked) -> None:
         self.counts[checked.ended] += 1
+        self.missing_count += checked.problem == Damage.MISSING.value
         if checked.ended is ScrubOutcome.VERIFIED:
             self.settled_by_second_look += checked.looks > 1
         elif len(self.told) < KEPT_MAX:
@@ -77,3 +79,9 @@ class Report:
         """Whether something that was begun could not be told, or nothing was looked at."""
         unclear = self.counts[ScrubOutcome.INCONCLUSIVE] > 0 or self.unlisted_count > 0
         return unclear or self.stopped is not None or not self.counts[ScrubOutcome.VERIFIED]
+
+    @property
+    def is_all_missing(self) -> bool:
+        """Whether of all that was wanted nothing was there: the look of a wrong bucket, too."""
+        ended = self.counts[ScrubOutcome.FAILED], self.counts.total()
+        return self.missing_count > 0 and ended == (self.missing_count, self.missing_count)

@@ -312,6 +312,8 @@ def _left(report: Report) -> Iterator[str]:
         yield f"{report.settled_by_second_look} looked wrong once, and right when looked at again"
     if report.stopped is not None:
         yield f"stopped early: {report.stopped}"
+    if report.is_all_missing:
+        yield "nothing that the metadata names is in this bucket: is it the right one? (s3.bucket, s3.prefix)"
 
 
 def _name(table: ScrubTable, log: LogId) -> str:

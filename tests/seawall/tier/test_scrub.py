@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from audit_engine.spool import EmitterName, Spool
 from audit_engine.wire import decode
 from audit_engine.wire.envelope import Envelope
 from rules.events import Heartbeat, Inventory, Scrubbed, ScrubOutcome
+from seawall.cli.tier.scrub import _exit_code, _left
 from seawall.events.kafka import hear
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
@@ -20,7 +22,13 @@ from seawall.tier.scrub import NO_BROKER, SPOOL_NAME, emitter, state_folder
 from tests.cluster.produce import create_topic, texts, transactional
 from tests.seawall.cli.calling import Called, call
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
+from tests.tiering.scrub.kit import Kit
+from tests.tiering.store.memory import MemoryStore
+from tiering.scrub.report import Report
+from tiering.store.patient import patient
 
+VERIFIED, FAILED = ScrubOutcome.VERIFIED, ScrubOutcome.FAILED
+SKIPPED, INCONCLUSIVE = ScrubOutcome.SKIPPED, ScrubOutcome.INCONCLUSIVE
 TOPIC = "scrub-verb"
 PREFIX = "reader-tests"  # where `tier_partition` puts its objects
 Seawall = Callable[..., Called]
@@ -36,6 +44,12 @@ def tiered(broker: LocalCluster, bucket: LocalBucket) -> Tiered:
         writer.send_all(texts(400)[begin : begin + 50])
         writer.abort() if begin % 100 else writer.commit()
     return tier_partition(broker, bucket, TOPIC)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    """A bucket in memory."""
+    return Kit(store=patient(MemoryStore()), folder=tmp_path)
 
 
 @pytest.fixture
@@ -159,6 +173,42 @@ def test_two_scrubs_do_not_share_a_folder(
         ran = seawall()
 
     assert (ran.status, ran.stdout) == (51, "")
+
+
+@pytest.mark.parametrize(
+    ("ended", "more", "status"),
+    [
+        ({VERIFIED: 3}, {}, 0),
+        ({VERIFIED: 3, SKIPPED: 3}, {}, 0),
+        ({VERIFIED: 3}, {"segments_left": 7, "logs_left": 1}, 0),
+        ({VERIFIED: 3, SKIPPED: 3}, {"segments_too_large": 1}, 3),
+        ({VERIFIED: 3, FAILED: 1, INCONCLUSIVE: 1}, {}, 1),
+        ({VERIFIED: 3}, {"unknown_count": 1}, 1),
+        ({VERIFIED: 3, INCONCLUSIVE: 1}, {"segments_too_large": 1}, 4),
+        ({VERIFIED: 3}, {"unlisted_count": 1}, 4),
+        ({VERIFIED: 3}, {"stopped": "the store is away"}, 4),
+        ({SKIPPED: 3}, {}, 4),
+        ({}, {}, 4),
+    ],
+)
+def test_what_a_run_came_to_is_its_exit_code(
+    ended: dict[ScrubOutcome, int], more: dict[str, Any], status: int
+) -> None:
+    """What is wrong comes before what is unclear; what a budget left for later is clean; nothing is not."""
+    assert _exit_code(Report(counts=Counter(ended), **more)) == status
+
+
+def test_a_bucket_of_which_all_is_missing_is_doubted_aloud(kit: Kit) -> None:
+    """The wrong bucket looks like that, too; the finding stands all the same."""
+    kit.copy()
+    kit.objects = patient(MemoryStore())
+
+    report = kit.scrub()
+
+    assert report.counts == {FAILED: 3}
+    assert any("is it the right one?" in line for line in _left(report))
+    kit.objects = None
+    assert not kit.scrub().is_all_missing
 
 
 @pytest.mark.parametrize(
