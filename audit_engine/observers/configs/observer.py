@@ -142,8 +142,8 @@ class Observer:
         return answers
 
     def _not_told(self, name: str, unknown: Unknown, look: _Look, seen: Seen) -> None:
-        """What was known stays. That a topic is gone is no trouble, or a broker has not heard of it yet: it is
-        forgotten when nobody asks for it any more, or when there is another under its name."""
+        """What was known stays. That a topic is gone is no trouble, or a broker has not heard of it yet: it
+        is forgotten when nobody asks for it any more, or when there is another under its name."""
         look.kept |= {each for each, known in seen.resources.items() if known.topic == name}
         if unknown.cause is not Cause.NO_SUCH_TOPIC:
             look.untold[f"topic {name}"] = unknown
