@@ -151,13 +151,44 @@ class ObservedLog(RuleBasedStateMachine):
     def overtake(self) -> None:
         self.disk.replace_by_snapshot()
 
+    @rule(before=acts(), history=st.lists(acts(), min_size=1, max_size=4), answers=st.booleans())
+    def sleep_through_a_snapshot(self, before: Act, history: list[Act], answers: bool) -> None:
+        """All that happens meanwhile is committed, in a snapshot, and in no log any more."""
+        self.control(before)
+        self.commit(1.0)
+        self.watched.quorum_answers = True
+        self.watched.look()
+        for act in history:
+            self.control(act)
+        self.commit(1.0)
+        self.snapshot()
+        if self.disk.snapshot_ends:
+            self.overtake()
+        self.look(answers)
+
+    @rule(lost=acts(), kept=acts())
+    def believe_in_a_fallen_leader(self, lost: Act, kept: Act) -> None:
+        """What was read of it is not committed; what is, another wrote in its place, and nobody says so."""
+        self.commit(1.0)
+        self.control(lost)
+        self.look(answers=False)
+        self.elect(0.0)
+        self.control(kept)
+        self.commit(1.0)
+        self.snapshot()
+        self.look(answers=False)
+
     @rule(answers=st.booleans())
     def look(self, answers: bool) -> None:
         self.watched.quorum_answers = answers
         self.watched.look()
 
-    @rule(events=st.integers(0, 3))
-    def kill(self, events: int) -> None:
+    @rule(acts=st.lists(acts(), max_size=3), events=st.integers(0, 3))
+    def kill(self, acts: list[Act], events: int) -> None:
+        for act in acts:
+            self.control(act)
+        self.commit(1.0)
+        self.watched.quorum_answers = True
         self.watched.killed_after(events)
 
     @rule()
@@ -198,4 +229,4 @@ def copied(model: Model) -> Model:
 
 
 TestObservedLog = ObservedLog.TestCase
-TestObservedLog.settings = settings(deadline=None, max_examples=50, stateful_step_count=40)
+TestObservedLog.settings = settings(deadline=None, max_examples=30, stateful_step_count=30)
