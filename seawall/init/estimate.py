@@ -2,7 +2,7 @@
 
 Storage is what is kept once retention is full: a day's bytes times the days that are declared, at most what
 retention.bytes allows, at least what is there now, and for some days more what was deleted already. One copy
-goes to S3, whatever the replication factor. A topic without any limit grows: it is told as it will be in a year.
+goes to S3, whatever the replication factor. A topic without any limit grows: it is told as in a year.
 
 Owns the arithmetic; `assumed` has the numbers. Refuses to count what was not told: such a topic has a reason
 in place of a sum, and the total says how many there are.

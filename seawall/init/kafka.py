@@ -54,8 +54,8 @@ class KafkaEyes:
             self._librdkafka, monotonic_s=time.monotonic, answer_timeout_s=answer_timeout_s
         )
         try:
-            settings: dict[str, Any] = {**self._librdkafka, "error_cb": self._note}
-            self._client = AdminClient(settings, logger=QUIET)
+            noted: dict[str, Any] = {**self._librdkafka, "error_cb": self._note}
+            self._client = AdminClient(noted, logger=QUIET)
         except KafkaException as refused:
             raise ClientRefused(why=refused.args[0].str()) from refused
 

@@ -207,7 +207,14 @@ def _of(settings: TopicSettings) -> Kept:
     total_ms, total_bytes = _limit(settings.retention_ms.value), _limit(settings.retention_bytes.value)
     if not settings.remote_storage_enable.value:
         return Kept(total_ms, total_bytes)
-    return Kept(total_ms, total_bytes, _limit(settings.local_ms), _limit(settings.local_bytes))
+    # Kafka takes a local limit beyond the total one if the total shrinks later. What is gone is not on disk.
+    local_ms, local_bytes = _limit(settings.local_ms), _limit(settings.local_bytes)
+    return Kept(
+        total_ms,
+        total_bytes,
+        local_ms if at_most(local_ms, total_ms) else total_ms,
+        local_bytes if at_most(local_bytes, total_bytes) else total_bytes,
+    )
 
 
 def _limit(value: int) -> Limit:

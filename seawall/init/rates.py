@@ -128,8 +128,10 @@ def _partition(
         per_day: float | None = 0.0
     elif per_record is not None:
         per_day = records * per_record
+    elif basis is Basis.WINDOW and came_bytes is not None:
+        per_day = came_bytes * DAY_S / _window_s(seen)
     else:
-        per_day = None if came_bytes is None else came_bytes * DAY_S / _window_s(seen)
+        per_day = None
     rate = PartitionRate(
         partition=partition,
         basis=basis,
