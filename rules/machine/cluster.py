@@ -39,6 +39,7 @@ from rules.machine.state import (
     LogState,
     Permit,
     Setting,
+    missing,
 )
 from rules.machine.terms import Terms
 from rules.machine.told import Speaker
@@ -338,13 +339,8 @@ def _gap(
     *,
     is_closed: bool = False,
 ) -> None:
-    made = Gap(
-        sort=sort,
-        broker_id=broker_id,
-        from_ms=from_ms,
-        to_ms=to_ms,
-        detail=detail,
-        closed_ms=to_ms if is_closed else None,
+    closed_ms = to_ms if is_closed else None
+    gap = Gap(
+        sort=sort, broker_id=broker_id, from_ms=from_ms, to_ms=to_ms, detail=detail, closed_ms=closed_ms
     )
-    if made not in state.gaps:
-        state.gaps.append(made)
+    missing(state, gap)

@@ -61,7 +61,7 @@ from rules.events import (
 from rules.machine import cluster, conditions, obligations, replicas, tier
 from rules.machine.codec import copied
 from rules.machine.spans import join, span
-from rules.machine.state import Found, Gap, LogState
+from rules.machine.state import RUNS_KEPT, Found, Gap, LogState, missing
 from rules.machine.terms import HOUR_MS, Terms
 from rules.machine.told import Told, concerns, in_order
 
@@ -266,17 +266,19 @@ def _hear(state: LogState, told: Told, terms: Terms) -> None:
     name = str(told.speaker)
     heard = state.heard.get(name, ())
     state.heard[name] = join(heard, span(told.log_seq, told.log_seq + 1))
+    runs = sorted((each for each in state.heard if _is_beside(each, told)), key=_incarnation)
+    for old in runs[:-RUNS_KEPT]:
+        del state.heard[old]
     expected = heard[-1][1] if heard else 0
     if told.log_seq > expected:
-        state.gaps.append(
-            Gap(
-                sort="sequence",
-                broker_id=told.speaker.broker_id,
-                from_ms=state.position[0] if state.position is not None else 0,
-                to_ms=told.observed_at_ms,
-                detail=f"{name} numbers of this log {expected} to {told.log_seq - 1} are missing",
-            )
+        gap = Gap(
+            sort="sequence",
+            broker_id=told.speaker.broker_id,
+            from_ms=state.position[0] if state.position is not None else 0,
+            to_ms=told.observed_at_ms,
+            detail=f"{name} numbers of this log {expected} to {told.log_seq - 1} are missing",
         )
+        missing(state, gap)
     if told.event is None:
         gap = Gap(
             sort="unread_kind",
@@ -286,4 +288,12 @@ def _hear(state: LogState, told: Told, terms: Terms) -> None:
             detail=f"an event of kind {told.kind}, which is not known here",
             closed_ms=told.observed_at_ms,
         )
-        state.gaps.append(gap)
+        missing(state, gap)
+
+
+def _is_beside(name: str, told: Told) -> bool:
+    return name.rpartition("/")[0] == f"{told.speaker.broker_id}/{told.speaker.component}"
+
+
+def _incarnation(name: str) -> int:
+    return int(name.rpartition("/")[2])

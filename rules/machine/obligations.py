@@ -34,6 +34,7 @@ from rules.machine.state import (
     Replica,
     Rise,
     Segment,
+    missing,
 )
 from rules.machine.terms import HOUR_MS, Terms
 
@@ -59,6 +60,7 @@ def review(state: LogState, terms: Terms, now_ms: int) -> None:
     _topic_deletion(state, terms, now_ms)
     _requests(state, terms, now_ms)
     _worsen(state)
+    _give_up(state, now_ms - terms.lateness_ms)
 
 
 def reconsider(state: LogState, terms: Terms, now_ms: int) -> None:
@@ -146,6 +148,18 @@ def is_blocked(state: LogState, broker_id: int | None, from_ms: int, to_ms: int)
     )
 
 
+def _give_up(state: LogState, horizon_ms: int) -> None:
+    """Nothing more will be heard of it: what was missing all the while leaves it undecided for good."""
+    for replica in state.replicas.values():
+        for advance in replica.advances:
+            if advance.uncovered is None and advance.at_ms < horizon_ms:
+                advance.uncovered = NONE
+                _unexplained(state, advance.at_ms, advance.at_ms, span(advance.start, advance.end))
+    for removal in state.removals:
+        removal.is_decided = removal.is_decided or removal.at_ms < horizon_ms
+    state.fallbacks = [each for each in state.fallbacks if each.at_ms >= horizon_ms]
+
+
 def _advance(state: LogState, replica: Replica, advance: Advance, terms: Terms, now_ms: int) -> None:
     if now_ms < advance.due_ms or is_blocked(
         state, None, advance.not_before_ms, advance.at_ms + terms.settle_ms
@@ -183,8 +197,7 @@ def _unexplained(state: LogState, from_ms: int, to_ms: int, ranges: Spans) -> No
         detail=f"what would justify or condemn the removal of {told} was not seen",
         closed_ms=to_ms,
     )
-    if gap not in state.gaps:
-        state.gaps.append(gap)
+    missing(state, gap)
 
 
 def _causes_of(state: LogState, replica: Replica, advance: Advance, terms: Terms) -> tuple[Spans, Spans]:

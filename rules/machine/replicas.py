@@ -37,6 +37,7 @@ from rules.machine.state import (
     Removal,
     Replica,
     Segment,
+    missing,
 )
 from rules.machine.terms import Terms
 
@@ -102,7 +103,7 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
         replica.holes = join(replica.holes, span(event.base_offset, event.end_offset))
     else:
         unique, counted = coverage.bytes_of(state, replica)
-        _removed(
+        removed(
             state,
             Removal(
                 where="local",
@@ -484,16 +485,19 @@ def _uncommitted(state: LogState, replica: Replica, event: HighWatermark, terms:
     state.above = [each for each in state.above if each not in proved]
 
 
-def _removed(state: LogState, removal: Removal) -> None:
+def removed(state: LogState, removal: Removal) -> None:
+    """An obligation more, or a gap where there are too many to keep."""
     if len(state.removals) < REMOVALS_MAX:
         state.removals.append(removal)
     else:
-        state.gaps.append(
+        missing(
+            state,
             Gap(
                 sort="too_many",
                 broker_id=None,
                 from_ms=removal.at_ms,
                 to_ms=removal.at_ms,
                 detail="more removals at once than are kept",
-            )
+                closed_ms=removal.at_ms,
+            ),
         )

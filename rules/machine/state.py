@@ -20,11 +20,18 @@ from dataclasses import dataclass, field
 from rules.identity import LogId
 from rules.machine.spans import NONE, Spans
 
+LEGAL = {
+    "COPY_STARTED": {"COPY_STARTED", "COPY_FINISHED", "DELETE_STARTED"},
+    "COPY_FINISHED": {"COPY_FINISHED", "DELETE_STARTED"},
+    "DELETE_STARTED": {"DELETE_STARTED", "DELETE_FINISHED"},
+    "DELETE_FINISHED": {"DELETE_FINISHED"},
+}
 EPOCHS_KEPT = 16
 DIGESTS_KEPT = 8  # as agents remember: so far may one table be behind another
 TIMELINE_MAX = 64
 FINDINGS_MAX = 1_000  # of one log; the rest is counted
 REMOVALS_MAX = 10_000
+RUNS_KEPT = 8  # of one emitter
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,7 +111,12 @@ class Copy:
 
     @property
     def state(self) -> str:
-        return max(self.steps)[1] if self.steps else "UNKNOWN"
+        """The last that followed legally: what is refused changes nothing (DESIGN §5)."""
+        now = ""
+        for _, step in self.steps:
+            if not now or step in LEGAL[now]:
+                now = step
+        return now
 
     @property
     def covered_end(self) -> int:
@@ -320,7 +332,6 @@ class LogState:
     permits: list[Permit] = field(default_factory=list)
     holds: dict[str, Hold] = field(default_factory=dict)
     restores: list[tuple[int, int, int]] = field(default_factory=list)  # at, start, end
-    restored_keys: dict[str, str] = field(default_factory=dict)
     keep_until_ms: int | None = None
     unclean_starts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     deleted_ms: tuple[int, int] | None = None
@@ -337,6 +348,18 @@ class LogState:
     findings_left_out: int = 0
     gaps: list[Gap] = field(default_factory=list)
     blast: dict[int, int] = field(default_factory=dict)  # by hour, segments that no retention explains
+
+
+def missing(state: LogState, gap: Gap) -> None:
+    """One more: it joins one that stands, of the same sort and source."""
+    for known in state.gaps:
+        if (known.sort, known.broker_id, known.closed_ms) == (gap.sort, gap.broker_id, gap.closed_ms):
+            is_same = gap.closed_ms is None or known.detail == gap.detail
+            if is_same:
+                known.from_ms = min(known.from_ms, gap.from_ms)
+                known.to_ms = max(known.to_ms, gap.to_ms)
+                return
+    state.gaps.append(gap)
 
 
 def newborn(log: LogId, topic: str) -> LogState:

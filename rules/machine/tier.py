@@ -31,17 +31,12 @@ from rules.events import (
 )
 from rules.machine import coverage
 from rules.machine.findings import happened
+from rules.machine.replicas import removed
 from rules.machine.spans import meet, span
-from rules.machine.state import DIGESTS_KEPT, Copy, CopyAbove, Hold, LogState, Permit, Removal
+from rules.machine.state import DIGESTS_KEPT, LEGAL, Copy, CopyAbove, Hold, LogState, Permit, Removal
 from rules.machine.terms import Terms
 from rules.machine.told import Speaker
 
-LEGAL = {
-    "COPY_STARTED": {"COPY_STARTED", "COPY_FINISHED", "DELETE_STARTED"},
-    "COPY_FINISHED": {"COPY_FINISHED", "DELETE_STARTED"},
-    "DELETE_STARTED": {"DELETE_STARTED", "DELETE_FINISHED"},
-    "DELETE_FINISHED": {"DELETE_FINISHED"},
-}
 MISSING = "missing"  # what a scrub says of an object that is not there
 _KEY = re.compile(r"/\d{20}-([^/]+)\.(?:log|aux|json)$")
 
@@ -99,7 +94,8 @@ def delete_told(state: LogState, event: DeleteStarted | DeleteFinished, terms: T
     if is_start and is_news:
         _against_holds(state, event.metadata_offset, span(copy.base, copy.end), event)
     if was == coverage.FINISHED and is_news and not copy.is_fenced:
-        state.removals.append(
+        removed(
+            state,
             Removal(
                 where="tier",
                 broker_id=-1,
@@ -115,7 +111,7 @@ def delete_told(state: LogState, event: DeleteStarted | DeleteFinished, terms: T
                 bytes_counted=counted,
                 covered=meet(coverage.tiered(state), span(copy.base, copy.end)),
                 was_led=True,
-            )
+            ),
         )
 
 
@@ -153,6 +149,7 @@ def tier_state(state: LogState, event: TierState, terms: Terms, speaker: Speaker
             state.odd_tables[broker_id] = max(event.metadata_offset, state.odd_tables.get(broker_id, -1))
         elif is_newer and state.odd_tables.pop(broker_id, None) is not None:
             state.lacking.pop(broker_id, None)
+            state.sets.pop(broker_id, None)
 
 
 def _odd(state: LogState, said: dict[int, str]) -> set[int]:

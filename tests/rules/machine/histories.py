@@ -473,6 +473,7 @@ def fixture(
     local_from: int | None = None,
     declared: dict[str, str] | None = None,
     retention_ms: int = 7 * DAY_MS,
+    retention_bytes: int = -1,
     expire_together: int = 0,
 ) -> History:
     """F-kip405, F-ours or F-none, as it is at T0, seen for the first time a day ago."""
@@ -490,7 +491,7 @@ def fixture(
         h.config("remote.storage.enable", "true", first=True)
         h.config("local.retention.ms", str(HOUR_MS), first=True)
     h.config("retention.ms", str(HOUR_MS if mode == "ours" else retention_ms), first=True)
-    h.config("retention.bytes", "-1", first=True)
+    h.config("retention.bytes", str(retention_bytes), first=True)
     h.leadership()
     for broker in BROKERS:
         h.started(
