@@ -23,6 +23,8 @@ from pathlib import Path
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from audit_engine.observers.broker import holder
+from audit_engine.observers.broker.observer import Observer as BrokerObserver
 from audit_engine.observers.configs.observer import Observer as ConfigsObserver
 from audit_engine.observers.disk.observer import Observer
 from audit_engine.observers.kip405.kafka import KafkaMetadataSource
@@ -92,7 +94,7 @@ class Ground:
 
 def posts(ground: Ground) -> tuple[Post, ...]:
     """All observers of an agent."""
-    return (log_dirs(ground), metadata(ground), configs(ground), kafka_tier(ground))
+    return (log_dirs(ground), broker(ground), metadata(ground), configs(ground), kafka_tier(ground))
 
 
 def log_dirs(ground: Ground) -> Post:
@@ -123,6 +125,26 @@ def log_dirs(ground: Ground) -> Post:
         run_once=observer.run_once,
         every_s=ground.settings.observe_every_s,
         seen=lambda: {"replicas": observer.replica_count, "unreadable": observer.unread_count},
+        close=observer.close,
+    )
+
+
+def broker(ground: Ground) -> Post:
+    """Whether the broker itself runs, and that it started again."""
+    observer = BrokerObserver(
+        look=lambda: holder.look(ground.log_dirs),
+        broker=ground.broker,
+        sink=ground.sink,
+        now_ms=ground.clockwork.now_ms,
+        new_id=ground.clockwork.new_id,
+        folder=ground.folder,
+    )
+    return Post(
+        name="broker",
+        source=Source.LOG_DIR,
+        run_once=observer.run_once,
+        every_s=ground.settings.observe_every_s,
+        seen=lambda: {"running": int(observer.is_running)},
         close=observer.close,
     )
 

@@ -22,6 +22,7 @@ _LOUD = frozenset(
         "retention_warning",
         "gap_recorded",
         "record_refused",
+        "broker_started",
         "truncated",
         "directory_offline",
         "evidence_gap",

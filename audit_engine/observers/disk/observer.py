@@ -9,26 +9,18 @@ not emitted is emitted by the next one first, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from audit_engine.observers.disk.differ import Ports, observe
 from audit_engine.observers.disk.memory import LOOK_KEPT_EVERY_MS, Memory
 from audit_engine.observers.disk.reads import FileReads, Reads
 from audit_engine.observers.disk.seen import Seen
+from audit_engine.observers.sinks import TOGETHER, EventsSink
 from rules.events import BaselineOccasion, Event, EvidenceGap, Source
 from tiering.cluster.errors import NoLogDirs
 from tiering.cluster.host import HostSurvey, OfflineDir
-
-EMITTED_AT_ONCE = 500
-
-
-class ManySink(Protocol):
-    """Takes events about anything, many at once: a host's first look has thousands, and a sync is dear."""
-
-    def emit_many(self, events: Sequence[Event]) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,7 +29,7 @@ class Observer:
     known, and then nothing is said of its replicas' log start."""
 
     survey: Callable[[], HostSurvey]
-    sink: ManySink
+    sink: EventsSink
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
     folder: Path
@@ -120,6 +112,6 @@ class Observer:
     def _emit(self) -> None:
         """What is not out yet. Events whose emit raised are emitted again next time, with all behind them."""
         while self._pending:
-            self.sink.emit_many(self._pending[:EMITTED_AT_ONCE])
-            self._pending = self._pending[EMITTED_AT_ONCE:]
+            self.sink.emit_many(self._pending[:TOGETHER])
+            self._pending = self._pending[TOGETHER:]
         self._memory.emitted()

@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import TopicPartition as ClientPartition
 
 from rules.events import (
+    BrokerStarted,
     CopyFinished,
     CopyStarted,
     Event,
@@ -168,6 +169,13 @@ def test_a_broker_that_dies_is_waited_for_and_nothing_is_made_of_it(
             wanted="a doubt on its events' way to Kafka",
             deadline_s=DEADLINE_S,
         )
+        is_down = b'seawall_observer_seen{observer="broker",what="running"} 0.0'
+        wait_until(
+            lambda: is_down in agent.page("metrics"),
+            name="the agent",
+            wanted="to have seen that nobody holds the log dirs",
+            deadline_s=DEADLINE_S,
+        )
         assert agent.probe("healthz")["ok"], "nothing that a restart would mend"
         broker.restart(1, deadline_s=DEADLINE_S)
         produce.Writer(broker, topic, "after").send_all(produce.texts(200))
@@ -186,6 +194,8 @@ def test_a_broker_that_dies_is_waited_for_and_nothing_is_made_of_it(
     found = told(broker, since_ms=since_ms)
     assert holes(found) == []
     kinds = {type(each) for each in found.acts if getattr(each, "topic", None) == topic}
+    first, again = (each for each in found.acts if isinstance(each, BrokerStarted))
+    assert (first.is_clean, again.is_clean) == (None, False)
     assert kinds.isdisjoint({SegmentDeletedLocal, LogStartAdvanced, Truncated, ReplicaRemoved})
     assert len(found.of(ReplicaStarted, topic)) == 1
 
