@@ -10,15 +10,22 @@ any more is told with what it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from audit_engine.observers.errors import SourceSilent
 from audit_engine.observers.kip405.source import Bounds, MetadataRecord, MetadataTopic, Position, Read
-from tiering.cluster.interface import BrokerSettings, Cause, TopicDescriber, Unknown
+from tiering.cluster.interface import (
+    BrokerSettings,
+    Cause,
+    OffsetsSource,
+    TopicDescriber,
+    TopicPartition,
+    Unknown,
+)
 from tiering.cluster.quiet import QUIET
 
 TOPIC = "__remote_log_metadata"
@@ -49,10 +56,14 @@ def is_written_by(broker: BrokerSettings) -> bool:
     return manager is None or (manager.value or TOPIC_BASED).rpartition(".")[2] == TOPIC_BASED
 
 
-class KafkaMetadataSource:
-    """`cluster` answers which topic there is; `librdkafka` is what a consumer of it needs."""
+class ClusterSource(TopicDescriber, OffsetsSource, Protocol):
+    """What is asked of the cluster; `tiering.cluster.kafka` answers."""
 
-    def __init__(self, librdkafka: Mapping[str, str], cluster: TopicDescriber, *, name: str = TOPIC) -> None:
+
+class KafkaMetadataSource:
+    """`cluster` answers which topic there is and where it ends, `librdkafka` is what its consumer needs."""
+
+    def __init__(self, librdkafka: Mapping[str, str], cluster: ClusterSource, *, name: str = TOPIC) -> None:
         self._settings = librdkafka
         self._cluster = cluster
         self._name = name
@@ -67,6 +78,16 @@ class KafkaMetadataSource:
         if found.cause is Cause.NO_SUCH_TOPIC:
             return None
         raise SourceSilent(what=self._name, act="described", why=found.reason)
+
+    def ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
+        asked = [TopicPartition(self._name, number) for number in sorted(partitions)]
+        ends: dict[int, int] = {}
+        for partition, found in self._cluster.leader_offsets(asked).items():
+            if isinstance(found, Unknown):
+                why = f"partition {partition.partition}: {found.reason}"
+                raise SourceSilent(what=self._name, act="asked for its ends", why=why)
+            ends[partition.partition] = found.high_watermark
+        return ends
 
     def open(self, positions: Mapping[int, Position]) -> KafkaReading:
         return KafkaReading(self._settings, self._name, positions)

@@ -27,6 +27,7 @@ from itertools import groupby
 from pathlib import Path
 from zlib import crc32
 
+from audit_engine.observers.errors import SourceSilent
 from audit_engine.observers.kip405.baseline import tier_states
 from audit_engine.observers.kip405.fold import Fold, Refused
 from audit_engine.observers.kip405.memory import Memory, Phase, Progress, State
@@ -43,7 +44,9 @@ from audit_engine.observers.kip405.source import (
 from audit_engine.observers.sinks import TOGETHER, EventsSink
 from rules.events import Event, EvidenceGap, Source
 
+TOPIC = "the topic of remote metadata"
 BASELINE_EVERY_MS = 6 * 3_600_000
+CHECK_EVERY_MS = 60_000
 TURN_S = 30.0  # of reading, before `run_once` returns although there is more
 _START = Position(0, -1)
 
@@ -63,7 +66,10 @@ class Observer:
     _memory: Memory = field(init=False)
     _state: State | None = None
     _reading: Reading | None = None
-    _at_end: set[int] = field(default_factory=set)
+    _reads: frozenset[int] = frozenset()  # what `_reading` is of
+    _at_end: dict[int, int] = field(default_factory=dict)  # partitions that were read to there, for now
+    _behind: dict[int, int] = field(default_factory=dict)  # at the last check, and how far they were
+    _checked_ms: int = 0
     _baselines: dict[int, int] = field(default_factory=dict)  # when, by partition; absent: due
     _told: int = 0
 
@@ -80,7 +86,7 @@ class Observer:
         self._meet(state, topic)
         wanted = {number for number, brokers in topic.replicas.items() if self.is_read(brokers)}
         try:
-            self._read_on(state, wanted)
+            self._read_on(wanted)
         except BaseException:
             self._drop()  # what it has read and not told is read again
             raise
@@ -114,46 +120,67 @@ class Observer:
         self._state = state = State(topic_id=topic.topic_id)
         self._baselines.clear()
 
-    def _read_on(self, _: State, wanted: set[int]) -> None:
+    def _read_on(self, wanted: set[int]) -> None:
         state = self._loaded()
         reading = self._opened(state, wanted)
         for partition in sorted(wanted):
             if state.partitions[partition].phase is Phase.TELLING:
                 self._tell_what_is_there(state, partition)
-        last_moment = time.monotonic() + self.turn_s
+        last_moment, is_heard = time.monotonic() + self.turn_s, False
         while True:
             found = reading.read()
+            is_heard = is_heard or bool(found)
             self._take(state, found)
             if found.lost:
                 self._drop()
                 reading = self._opened(state, wanted)
-            if (not found and self._at_end >= wanted) or time.monotonic() >= last_moment:
+            if not found and self._at_end.keys() >= wanted:
                 break
-        for partition in sorted(wanted & self._at_end):
+            if time.monotonic() >= last_moment:
+                if not is_heard:
+                    raise SourceSilent(what=TOPIC, act="read", why=f"nothing came in {self.turn_s:g} s")
+                return
+        self._check_that_it_is_the_end(state, wanted)
+        for partition in sorted(wanted):
             self._baseline_if_due(state, partition)
 
+    def _check_that_it_is_the_end(self, state: State, wanted: set[int]) -> None:
+        """Once a minute, by the leaders' own word: that nothing comes may be all there is, or no reader."""
+        now_ms = self.now_ms()
+        if 0 <= now_ms - self._checked_ms < CHECK_EVERY_MS:
+            return
+        behind: dict[int, int] = {}
+        for partition, end in self.source.ends(wanted).items():
+            reached = max(state.partitions[partition].position.offset, self._at_end[partition])
+            if reached < end:
+                behind[partition] = reached
+        stuck = [each for each, reached in behind.items() if self._behind.get(each) == reached]
+        self._behind, self._checked_ms = behind, now_ms
+        if stuck:
+            why = f"partitions {stuck} have records that do not come"
+            raise SourceSilent(what=TOPIC, act="read", why=why)
+
     def _opened(self, state: State, wanted: set[int]) -> Reading:
-        fresh = wanted - state.partitions.keys()
-        for partition in sorted(fresh):
+        for partition in sorted(wanted - state.partitions.keys()):
             state.partitions[partition] = Progress(_START, Phase.READING)
-        if self._reading is None or fresh:
+        if self._reading is None or self._reads != wanted:
             self._drop()
             positions = {each: state.partitions[each].position for each in sorted(wanted)}
-            self._reading = self.source.open(positions)
+            self._reading, self._reads = self.source.open(positions), frozenset(wanted)
         return self._reading
 
     def _drop(self) -> None:
         if self._reading is not None:
             self._reading.close()
         self._reading = None
-        self._at_end = set()
+        self._at_end = {}
 
     def _take(self, state: State, found: Read) -> None:
         for partition, records in _by_partition(found.records):
-            self._at_end.discard(partition)
+            self._at_end.pop(partition, None)
             self._fold(state, partition, records)
         for partition, end in found.ends.items():
-            self._at_end.add(partition)
+            self._at_end[partition] = end
             self._reached(state, partition, end)
         for partition, bounds in found.lost.items():
             self._lost(state, partition, bounds)

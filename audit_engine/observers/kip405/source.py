@@ -8,7 +8,7 @@ hole that is not told in `lost`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -74,6 +74,10 @@ class MetadataSource(Protocol):
 
     def topic(self) -> MetadataTopic | None:
         """None if there is none (yet). Raises a StatedError where that could not be learnt."""
+        ...
+
+    def ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
+        """Where the leaders say that these end. Raises a StatedError where one does not."""
         ...
 
     def open(self, positions: Mapping[int, Position]) -> Reading: ...

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from audit_engine.observers.errors import SourceSilent
 from audit_engine.observers.kip405.memory import FILE_NAME
-from audit_engine.observers.kip405.observer import BASELINE_EVERY_MS, Observer
+from audit_engine.observers.kip405.observer import BASELINE_EVERY_MS, CHECK_EVERY_MS, Observer
 from rules.events import (
     CopyFinished,
     CopyStarted,
@@ -274,6 +275,45 @@ def test_an_agent_reads_the_partitions_that_its_broker_holds(tmp_path: Path, top
     topic.replicas[1] = frozenset({1, 3})
     watched.look()
     assert watched.copies == [*THERE, ("copy_started", segment_id(7))]
+
+
+def test_a_reader_that_gets_nothing_though_there_is_something_says_so(watched: Watched, topic: Topic) -> None:
+    """Asked once a minute: records that did not come from one time to the next are no end of the topic."""
+    watched.look()
+    topic.append(finished(4))
+    topic.is_mute = True
+    watched.now_ms += CHECK_EVERY_MS
+    watched.look()  # they may be on their way
+    watched.now_ms += CHECK_EVERY_MS
+    with pytest.raises(SourceSilent, match="do not come"):
+        watched.look()
+
+    assert watched.copies == THERE
+
+    topic.is_mute = False
+    watched.look()
+    assert watched.copies == [*THERE, ("copy_finished", segment_id(4))]
+
+
+def test_a_reader_that_never_gets_anything_says_so(watched: Watched, topic: Topic) -> None:
+    """Not that the topic is empty."""
+    topic.is_mute = True
+    watched.observer.turn_s = 0.05
+    with pytest.raises(SourceSilent, match="nothing came"):
+        watched.look()
+
+
+def test_a_partition_that_goes_and_comes_back_is_read_on(tmp_path: Path, topic: Topic) -> None:
+    """From where it was left."""
+    topic.replicas = {0: frozenset({1}), 1: frozenset({1})}
+    watched = Watched(tmp_path, topic, broker_id=1)
+    watched.look()
+    topic.replicas[0] = frozenset({2})
+    topic.append(finished(4))
+    assert watched.look() == []
+    topic.replicas[0] = frozenset({1})
+
+    assert [each.kind for each in watched.look()] == ["copy_finished"]
 
 
 def test_the_state_is_said_again_every_six_hours(watched: Watched) -> None:
