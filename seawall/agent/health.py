@@ -25,10 +25,10 @@ class Health:
     _doubts: dict[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def beat(self, loop: str) -> None:
-        """The loop has come round, or has taken a step."""
+    def beat(self, loop: str, *, pause_ms: int = 0) -> None:
+        """The loop has come round, or has taken a step; after it, it may pause for so long."""
         with self._lock:
-            self._beats[loop] = self.now_ms()
+            self._beats[loop] = self.now_ms() + pause_ms
 
     def ended(self, loop: str) -> None:
         """The loop was asked to end and did."""
@@ -44,9 +44,9 @@ class Health:
                 self._doubts.pop(name, None)
 
     def stuck(self) -> dict[str, str]:
-        """The loops that have not come round, and since when."""
+        """The loops that have not come round, and since when they should have."""
         with self._lock:
-            late = {name: self.now_ms() - at for name, at in self._beats.items()}
+            late = {name: self.now_ms() - due for name, due in self._beats.items()}
         return {name: f"silent for {ms} ms" for name, ms in late.items() if ms > self.stuck_after_ms}
 
     def doubts(self) -> dict[str, str]:

@@ -68,8 +68,9 @@ class Loop:
 
     def _run(self) -> None:
         pause_s = self._first_s
+        longest_pause_ms = int(self._every_s * (1 + self._jitter) * 1000)
         while not self._context.stop.wait(pause_s):
-            self._context.health.beat(self._name)
+            self._context.health.beat(self._name, pause_ms=longest_pause_ms)
             turn(self._name, self._act, self._context)
             pause_s = self._every_s * self._chance(1 - self._jitter, 1 + self._jitter)
         self._context.health.ended(self._name)

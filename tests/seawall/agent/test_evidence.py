@@ -5,6 +5,7 @@ SEAWALL_EVIDENCE_KILLS and SEAWALL_EVIDENCE_SEED make the kills more, and others
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
@@ -45,6 +46,7 @@ from tests.seawall.agent.told import Told, holes, told
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter
 
+KILLED = logging.getLogger(__name__)  # shown by pytest --log-cli-level=INFO
 DEADLINE_S = 60.0
 KILLS = int(os.environ.get("SEAWALL_EVIDENCE_KILLS", "8"))
 SEED = int(os.environ.get("SEAWALL_EVIDENCE_SEED", "7"))
@@ -283,6 +285,9 @@ def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number
         assert [each.old_start for each in moves] == starts[:-1]
         assert starts[-1] == trimmed[partition]
     assert len(promised) > KILLS * 100
+    again = len(found.envelopes) - len(found.acts)
+    what = "%s runs, %s events, %s of them told again by a later run, %s deliveries"
+    KILLED.info(what, len(found.runs), len(found.envelopes), again, found.deliveries)
 
 
 def _at_rest(broker: LocalCluster, topic: str, agent: Agent, trimmed: dict[int, int], since_ms: int) -> Told:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seawall.agent.health import Health
+from seawall.agent.health import STUCK_AFTER_MS, Health
 from seawall.agent.loops import Loop, LoopContext
 from seawall.agent.metrics import Tally
 from seawall.local.waiting import wait_until
@@ -59,6 +59,19 @@ def test_loop_outlives_its_turns(context: LoopContext, trouble: Exception, why: 
     event, said = context.log.lines[0]
     assert (event, said["error"]) == ("expiry_failed", type(trouble).__name__)
     assert ("exc_info" in said) is not isinstance(trouble, ClusterUnreachable)
+
+
+def test_a_loop_that_pauses_for_long_is_not_called_stuck_for_it(context: LoopContext) -> None:
+    """One that comes round every hour is late only after that hour, and after what any turn may take."""
+    turned = Event()
+    with Loop("trim", turned.set, context, every_s=3_600, first_s=0):
+        assert turned.wait(10)
+        wait_until(lambda: bool(context.health._beats), name="loop", wanted="its beat", deadline_s=10)
+        within = Health(now_ms=lambda: 1_000 + 3_600_000 + STUCK_AFTER_MS)
+        beyond = Health(now_ms=lambda: 1_001 + 3_600_000 + STUCK_AFTER_MS)
+        within._beats = beyond._beats = context.health._beats
+        assert within.stuck() == {}
+        assert "trim" in beyond.stuck()
 
 
 def test_pauses_are_left_to_chance_as_far_as_they_may_be(context: LoopContext) -> None:
