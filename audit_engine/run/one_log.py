@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from audit_engine.run.outcomes import Outcome, changes, told
+from audit_engine.run.outcomes import told
 from audit_engine.run.told import told_of
 from rules.identity import LogId
 from rules.machine import LogState, Terms, Told, decode, encode, fold, is_late, newborn
@@ -27,11 +27,13 @@ from rules.machine.verdict import judge as judged_by_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """Of the run before: the state, and the findings as they were told."""
+class Silent:
+    """An emitter that lives and was not heard up to the cut."""
 
-    state: bytes
-    findings: str
+    cluster_id: str
+    name: str
+    broker_id: int
+    watches_disks: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class Task:
     terms: Terms
     from_ms: int
     as_of_ms: int
+    silent: tuple[Silent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,51 +61,53 @@ class Judged:
     position_ms: int
     findings: str
     statement: Statement
-    outcomes: tuple[Outcome, ...]
+    has_blast: bool
 
     @property
     def statement_json(self) -> str:
         """What its hash is over."""
-        members = {name: getattr(self.statement, name) for name in self.statement.__slots__}
-        return canonical(members)
+        return canonical({name: getattr(self.statement, name) for name in self.statement.__slots__})
 
 
 def judge(
-    log: LogId, topic: str, rows: Iterable[Mapping[str, Any]], carried: Carried | None, task: Task
+    log: LogId, topic: str, rows: Iterable[Mapping[str, Any]], carried: bytes | None, task: Task
 ) -> Judged | Late:
     """Over what the run before left."""
-    state = newborn(log, topic) if carried is None else decode(carried.state)
+    state = newborn(log, topic) if carried is None else decode(carried)
     said = _said(rows, task)
     if late := [each.observed_at_ms for each in said if is_late(state, each)]:
         return Late(observed_at_ms=min(late))
-    return _judged(state, said, carried, task)
+    return _judged(state, said, task)
 
 
 def judge_again(
-    log: LogId,
-    topic: str,
-    rows: Iterable[Mapping[str, Any]],
-    carried: Carried | None,
-    base: bytes | None,
-    task: Task,
+    log: LogId, topic: str, rows: Iterable[Mapping[str, Any]], base: bytes | None, task: Task
 ) -> Judged:
     """Over an earlier run's state; where there is none, from the beginning: `rows` is everything since."""
     state = newborn(log, topic) if base is None else decode(base)
     said = [each for each in _said(rows, task) if not _is_in(state, each)]
-    return _judged(state, said, carried, task)
+    return _judged(state, said, task)
 
 
-def _judged(state: LogState, said: list[Told], carried: Carried | None, task: Task) -> Judged:
+def _judged(state: LogState, said: list[Told], task: Task) -> Judged:
     after = fold(state, said, task.terms, as_of_ms=task.as_of_ms)
-    judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms)
-    findings = [told(each) for each in judgement.findings]
-    before = [] if carried is None else json.loads(carried.findings)
+    judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms, blind=_blind(after, task))
     return Judged(
         state=encode(after),
         position_ms=-1 if after.position is None else after.position[0],
-        findings=canonical(findings),
+        findings=canonical([told(each) for each in judgement.findings]),
         statement=judgement.statement,
-        outcomes=tuple(changes(before, findings)),
+        has_blast=bool(after.blast),
+    )
+
+
+def _blind(state: LogState, task: Task) -> tuple[str, ...]:
+    """Of those who watch this log, who is silent; whoever tells of no disk may miss something of any log."""
+    brokers = {*state.replicas, *(state.assigned or ())}
+    return tuple(
+        f"silent: {each.name}"
+        for each in task.silent
+        if each.cluster_id == state.log.cluster_id and (each.broker_id in brokers or not each.watches_disks)
     )
 
 

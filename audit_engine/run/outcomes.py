@@ -1,7 +1,7 @@
-"""A log's findings of this run against those of the run before: what changed, for the record and for people.
+"""The findings of this run against those of the run before: what changed, for the record and for people.
 
     opened     it was not there, or was not open any more
-    changed    it is open still, and its range or severity is another
+    changed    it is open still, and something of it is another
     ended      resolved, restored or accepted
     withdrawn  late evidence justifies it, or there would have been none
 
@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any
 
 from rules.machine.findings import SEVERITIES
-from rules.machine.verdict import Finding, Statement, Status
+from rules.machine.verdict import Finding, Status
 
 Told = Mapping[str, Any]  # a finding as JSON holds it
 
@@ -33,13 +33,17 @@ class Change(str, Enum):
     WITHDRAWN = "withdrawn"
 
 
-_WHAT_PEOPLE_SEE = ("severity", "ranges", "status", "incident", "suppressed_by", "recoverable_offsets")
+# What somebody is told of again; the rest is for the record.
+_NEWS = ("severity", "ranges", "incident", "suppressed_by", "recoverable_offsets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
+    """`is_news`: somebody has to be told."""
+
     change: Change
     finding: Told
+    is_news: bool = True
 
 
 def told(finding: Finding) -> dict[str, Any]:
@@ -52,58 +56,64 @@ def told(finding: Finding) -> dict[str, Any]:
     }
 
 
+def finding_of(members: Told) -> Finding:
+    """The way back from `told`."""
+    own = {name: members[name] for name in Finding.__slots__}
+    return Finding(
+        **own
+        | {
+            "status": Status(own["status"]),
+            "ranges": tuple((start, end) for start, end in own["ranges"]),
+            "held_by": tuple(own["held_by"]),
+        }
+    )
+
+
 def changes(before: Iterable[Told], after: Iterable[Told]) -> list[Outcome]:
+    """Each finding of `after` that is not as it was, and each open one of `before` that is gone."""
     known = {each["finding_id"]: each for each in before}
     now = {each["finding_id"]: each for each in after}
-    found = [
-        Outcome(change=change, finding=each)
-        for each in now.values()
-        if (change := _change(known.get(each["finding_id"]), each)) is not None
-    ]
-    gone = [each for each in known.values() if each["finding_id"] not in now and _is_open(each)]
+    found = [_outcome(known.get(finding_id), each) for finding_id, each in now.items()]
     found += [
-        Outcome(change=Change.WITHDRAWN, finding={**each, "status": Status.WITHDRAWN.value}) for each in gone
+        Outcome(change=Change.WITHDRAWN, finding={**each, "status": Status.WITHDRAWN.value})
+        for each in known.values()
+        if each["finding_id"] not in now and _is_open(each)
     ]
-    return sorted(found, key=lambda each: each.finding["finding_id"])
+    listed = (each for each in found if each is not None)
+    return sorted(listed, key=lambda each: each.finding["finding_id"])
 
 
-def _change(before: Told | None, after: Told) -> Change | None:
+def _outcome(before: Told | None, after: Told) -> Outcome | None:
     was_open = before is not None and _is_open(before)
     if _is_open(after):
-        if not was_open:
-            return Change.OPENED
-        assert before is not None
-        is_same = all(before[name] == after[name] for name in _WHAT_PEOPLE_SEE)
-        return None if is_same else Change.CHANGED
+        if before is None or not was_open:
+            return Outcome(change=Change.OPENED, finding=after)
+        if before == after:
+            return None
+        is_news = any(before[name] != after[name] for name in _NEWS)
+        return Outcome(change=Change.CHANGED, finding=after, is_news=is_news)
     if before is not None and before["status"] == after["status"]:
         return None
-    if before is None and after["status"] in (Status.WITHDRAWN.value, Status.RESOLVED.value):
-        return None  # it came and went between two runs, and nobody was told
-    return Change(after["status"])
+    # What came and went between two runs is for the record alone: nobody was told that it was there.
+    return Outcome(change=Change(after["status"]), finding=after, is_news=was_open)
 
 
 def _is_open(finding: Told) -> bool:
     return bool(finding["status"] == Status.OPEN.value)
 
 
-def pages(statement: Statement, outcomes: Iterable[Outcome]) -> list[dict[str, str]]:
-    """What somebody is told: one message an incident, with everything of it that changed in this run."""
+def pages(outcomes: Iterable[Outcome]) -> list[dict[str, str]]:
+    """What somebody is told: one message an incident, with everything of it that is news in this run."""
     by_incident: dict[str, list[Outcome]] = {}
     for each in outcomes:
-        by_incident.setdefault(each.finding["incident"], []).append(each)
+        if each.is_news:
+            by_incident.setdefault(each.finding["incident"], []).append(each)
     return [
         {
             "incident": incident,
             "severity": max((each.finding["severity"] for each in of_it), key=SEVERITIES.index),
             "message": json.dumps(
-                {
-                    "topic": statement.topic,
-                    "partition": statement.partition,
-                    "verdict": statement.verdict.value,
-                    "claim": statement.claim,
-                    "changes": [{"change": each.change.value, **each.finding} for each in of_it],
-                },
-                sort_keys=True,
+                {"changes": [{"change": each.change.value, **each.finding} for each in of_it]}, sort_keys=True
             ),
         }
         for incident, of_it in sorted(by_incident.items())

@@ -1,8 +1,10 @@
-"""One run of the audit over all logs: slice, fold, judge, commit.
+"""One run of the audit over all logs: listen, fold, judge, commit.
 
-    slice    what the table has since the run before (`cut`), each event told to the logs it concerns
+    slice    what the table has since the run before (`cut`)
+    listen   each emitter by itself: what of it never came, and who is silent (`one_emitter`)
     fold     each log by itself, over its carried state (`one_log`); with late evidence, over an earlier one
-    commit   state, findings, statements, outbox; then the run's own row, from which on all of it counts
+    merge    what no single log can say (`fleet`), and what changed since the run before (`outcomes`)
+    commit   state, statements, findings, outbox; then the run's own row, from which on all of it counts
 
 Owns the order. Refuses to judge an empty table, and to go on from a run that was not finished.
 
@@ -15,22 +17,21 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
-from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from audit_engine.run.cut import Cut, next_cut
 from audit_engine.run.errors import NothingIngested
 from audit_engine.run.evidence.spark import (
     KEY,
+    bare,
     distinct_logs,
     keyed,
     of_logs,
@@ -40,29 +41,24 @@ from audit_engine.run.evidence.spark import (
     until,
     with_bodies,
 )
-from audit_engine.run.one_log import Carried, Judged, Late, Task, canonical, judge, judge_again
-from audit_engine.run.outcomes import pages
+from audit_engine.run.fleet import standing
+from audit_engine.run.groups.spark import EMITTER, each_emitter, each_log
+from audit_engine.run.one_log import Silent, Task, canonical
+from audit_engine.run.outcomes import Outcome, changes, pages
 from audit_engine.run.results.spark import Results
-from audit_engine.tables.columns import EVENTS
-from audit_engine.tables.results import FINDINGS, OUTBOX, STATE, STATEMENTS
+from audit_engine.run.told import COLUMNS, told_of
+from audit_engine.tables.columns import ENVELOPE, EVENTS
+from audit_engine.tables.results import EMITTERS, FINDINGS, OUTBOX, STATE, STATEMENTS
 from audit_engine.tables.spark import EvidenceTable
 from rules.catalogue import rule_set_hash
-from rules.identity import LogId
-from rules.machine import Terms
+from rules.events import EmitterRetired
+from rules.machine import Terms, decode
+from rules.machine.fleet import blasts
 from rules.machine.terms import NOT_AUDITED
 from rules.machine.verdict import Verdict
 
-_LOG = "cluster_id STRING, topic_id STRING, partition INT, topic STRING"
-_TASKS = f"{_LOG}, carried_state BINARY, carried_findings STRING, base_state BINARY, is_again BOOLEAN"
-_JUDGED = (
-    f"{_LOG}, late_ms BIGINT, state BINARY, position_ms BIGINT, findings STRING, outcomes STRING,"
-    " pages STRING, verdict STRING, statement STRING, statement_hash STRING"
-)
-_OUTCOMES = (
-    "ARRAY<STRUCT<change: STRING, finding_id: STRING, rule_id: STRING, severity: STRING, subject: STRING,"
-    " detail: STRING>>"
-)
-_PAGES = "ARRAY<STRUCT<incident: STRING, severity: STRING, message: STRING>>"
+_TYPES = {column.name: column.sql_type for column in ENVELOPE}
+_GAPS = f"ARRAY<STRUCT<{', '.join(f'{name}: {_TYPES[name]}' for name in COLUMNS)}, body: STRING>>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,37 +123,50 @@ class AuditRun:
     def _judge(self, cut: Cut, before: Mapping[str, Any] | None) -> tuple[dict[str, Any], RunSummary]:
         began_ms, attempt = self._means.now_ms(), uuid.uuid4().hex
         task = Task(terms=self._means.terms, from_ms=cut.since_ms or 0, as_of_ms=cut.as_of_ms)
+        self._means.at("listen")
+        emitters = self._listen(cut, before, task).persist(StorageLevel.MEMORY_AND_DISK)
+        task = replace(task, silent=_silent(emitters))
         self._means.at("fold")
-        first = self._first_look(cut, before, task).persist(StorageLevel.MEMORY_AND_DISK)
+        first = self._first_look(cut, before, task, emitters).persist(StorageLevel.MEMORY_AND_DISK)
+        late = first.where(F.col("late_ms").isNotNull()).select(*KEY, "topic", "late_ms")
+        refolded = late.count()
+        judged = first.where(F.col("late_ms").isNull())
+        if refolded:
+            self._means.at("refold")
+            judged = judged.unionByName(self._second_look(cut, before, task, late, emitters))
+        judged = judged.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            late = first.where(F.col("late_ms").isNotNull()).select(*KEY, "topic", "late_ms")
-            refolded = late.count()
-            judged = first.where(F.col("late_ms").isNull())
-            if refolded:
-                self._means.at("refold")
-                judged = judged.unionByName(self._second_look(cut, before, task, late))
-            judged = judged.persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                summary = self._summary(cut, judged, refolded)
-                self._means.at("commit")
-                self._put_down(cut.run, attempt, judged)
-            finally:
-                judged.unpersist()
+            self._means.at("merge")
+            found = self._findings(cut, judged, emitters)
+            outcomes = changes(self._results.standing(cut.run), found)
+            summary = self._summary(cut, judged, found, outcomes, refolded)
+            self._means.at("commit")
+            self._put_down(cut.run, attempt, judged, emitters, outcomes)
         finally:
-            first.unpersist()
+            for frame in (judged, first, emitters):
+                frame.unpersist()
         self._means.at("finish")
         return self._row(cut, summary, attempt, began_ms), summary
+
+    def _listen(self, cut: Cut, before: Mapping[str, Any] | None, task: Task) -> DataFrame:
+        """Each emitter that is carried or was heard."""
+        events = self._spark.read.format("delta").load(f"{self._root.rstrip('/')}/{EVENTS}")
+        retired = _retired(until(events, cut.end_offsets))
+        known = self._of_before(EMITTERS, before)
+        return each_emitter(bare(since(events, cut)), known, task, retired)
 
     def _events(self) -> DataFrame:
         events = self._spark.read.format("delta").load(f"{self._root.rstrip('/')}/{EVENTS}")
         audited = ~F.col("topic").isin(*sorted(NOT_AUDITED))
         return events.where(F.col("log_id").isNull() | audited)
 
-    def _first_look(self, cut: Cut, before: Mapping[str, Any] | None, task: Task) -> DataFrame:
+    def _first_look(
+        self, cut: Cut, before: Mapping[str, Any] | None, task: Task, emitters: DataFrame
+    ) -> DataFrame:
         """Every log that is carried or was heard of, over what is carried of it."""
         events = self._events()
         new_rows = since(events, cut)
-        carried = self._carried(before)
+        carried = self._of_before(STATE, before)
         logs = distinct_logs(of_logs(new_rows), carried)
         new_logs = logs.join(carried, list(KEY), "left_anti")
         rows = (
@@ -165,79 +174,98 @@ class AuditRun:
             .unionByName(told_to(shared(new_rows), carried))
             .unionByName(told_to(shared(until(events, cut.end_offsets)), new_logs))
         )
-        tasks = logs.join(carried.drop("topic"), list(KEY), "left").select(
+        gaps = _gaps(emitters, "new_gaps", logs)
+        tasks = logs.join(carried.select(*KEY, "state"), list(KEY), "left").select(
             *KEY,
             "topic",
-            F.col("state").alias("carried_state"),
-            F.col("findings").alias("carried_findings"),
-            F.lit(None).cast("binary").alias("base_state"),
+            F.col("state").alias("carried"),
+            F.lit(None).cast("binary").alias("base"),
             F.lit(False).alias("is_again"),
         )
-        return _each_log(rows, tasks, task)
+        return each_log(with_bodies(rows).unionByName(gaps), tasks, task)
 
     def _second_look(
-        self, cut: Cut, before: Mapping[str, Any] | None, task: Task, late: DataFrame
+        self,
+        cut: Cut,
+        before: Mapping[str, Any] | None,
+        task: Task,
+        late: DataFrame,
+        emitters: DataFrame,
     ) -> DataFrame:
-        """Logs of which something was late: over the last state that does not have what comes after it."""
+        """Logs of which something was late: over the last state that has nothing of what comes after it."""
         events = until(self._events(), cut.end_offsets)
         earlier = self._results.earlier_states(cut.run).select(*KEY, "run", "state", "position_ms")
         bases = (
             late.join(earlier, list(KEY))
             .where(F.col("position_ms") < F.col("late_ms"))
             .groupBy(*KEY)
-            .agg(F.max_by("state", "run").alias("base_state"))
+            .agg(F.max_by("state", "run").alias("base"))
         )
-        rows = keyed(of_logs(events).join(late.select(*KEY), list(KEY), "left_semi")).unionByName(
-            told_to(shared(events), late)
+        own = of_logs(events).join(late.select(*KEY), list(KEY), "left_semi")
+        rows = keyed(own).unionByName(told_to(shared(events), late))
+        tasks = late.join(bases, list(KEY), "left").select(
+            *KEY, "topic", F.lit(None).cast("binary").alias("carried"), "base", F.lit(True).alias("is_again")
         )
-        tasks = (
-            late.join(self._carried(before).drop("topic"), list(KEY), "left")
-            .join(bases, list(KEY), "left")
-            .select(
-                *KEY,
-                "topic",
-                F.col("state").alias("carried_state"),
-                F.col("findings").alias("carried_findings"),
-                "base_state",
-                F.lit(True).alias("is_again"),
-            )
-        )
-        return _each_log(rows, tasks, task)
+        return each_log(with_bodies(rows).unionByName(_gaps(emitters, "gaps", late)), tasks, task)
 
-    def _carried(self, before: Mapping[str, Any] | None) -> DataFrame:
+    def _of_before(self, name: str, before: Mapping[str, Any] | None) -> DataFrame:
         if before is None:
-            return self._spark.createDataFrame([], self._results.schema(STATE))
-        return self._results.of(STATE, before)
+            return self._spark.createDataFrame([], self._results.schema(name))
+        return self._results.of(name, before)
 
-    def _summary(self, cut: Cut, judged: DataFrame, refolded: int) -> RunSummary:
+    def _findings(self, cut: Cut, judged: DataFrame, emitters: DataFrame) -> list[dict[str, Any]]:
+        """Of all logs, of emitters and of what only many logs show together."""
+        told = judged.where(F.col("findings") != "[]").select("findings").collect()
+        about = emitters.where(F.col("findings") != "[]").select("findings").collect()
+        states = judged.where("has_blast").select("state").collect()
+        return standing(
+            [each for row in told for each in json.loads(row["findings"])],
+            blasts(decode(bytes(row["state"])) for row in states),
+            [each for row in about for each in json.loads(row["findings"])],
+            self._results.standing(cut.run),
+            as_of_ms=cut.as_of_ms,
+        )
+
+    def _summary(
+        self,
+        cut: Cut,
+        judged: DataFrame,
+        found: list[dict[str, Any]],
+        outcomes: list[Outcome],
+        refolded: int,
+    ) -> RunSummary:
         verdicts = {row["verdict"]: row["count"] for row in judged.groupBy("verdict").count().collect()}
-        outcomes = judged.select(F.explode(F.from_json("outcomes", _OUTCOMES)).alias("each"))
-        changes = {row["change"]: row["count"] for row in outcomes.groupBy("each.change").count().collect()}
-        lines = judged.select(F.sha2(F.concat("statement_hash", "findings"), 256).alias("hash")).collect()
-        content = "\n".join(sorted(row["hash"] for row in lines))
-        order = [each.value for each in Verdict]
-        worst = max(verdicts, key=order.index, default=Verdict.INDETERMINATE.value)
+        hashes = [row["statement_hash"] for row in judged.select("statement_hash").collect()]
+        content = canonical([sorted(hashes), sorted(found, key=lambda each: str(each["finding_id"]))])
         return RunSummary(
             run=cut.run,
             as_of_ms=cut.as_of_ms,
-            verdict=Verdict(worst),
+            verdict=_worst(verdicts, found),
             events=since(self._events(), cut).count(),
             logs=sum(verdicts.values()),
             refolded=refolded,
             verdicts=verdicts,
-            changes=changes,
+            changes=dict(Counter(each.change.value for each in outcomes)),
             content_hash=hashlib.sha256(content.encode()).hexdigest(),
         )
 
-    def _put_down(self, run: int, attempt: str, judged: DataFrame) -> None:
-        log = (*KEY, "topic")
-        state = judged.withColumn("state_hash", F.sha2("state", 256))
-        self._results.append(STATE, run, attempt, state)
-        self._results.append(STATEMENTS, run, attempt, judged)
-        outcomes = judged.select(*log, F.inline(F.from_json("outcomes", _OUTCOMES)))
-        self._results.append(FINDINGS, run, attempt, outcomes)
-        told = judged.select(*log, F.inline(F.from_json("pages", _PAGES)))
-        self._results.append(OUTBOX, run, attempt, told)
+    def _put_down(
+        self, run: int, attempt: str, judged: DataFrame, emitters: DataFrame, outcomes: list[Outcome]
+    ) -> None:
+        results = self._results
+        results.append(STATE, run, attempt, judged.withColumn("state_hash", F.sha2("state", 256)))
+        results.append(STATEMENTS, run, attempt, judged)
+        results.append(EMITTERS, run, attempt, emitters)
+        rows = [
+            {
+                "change": each.change.value,
+                **{name: each.finding[name] for name in ("finding_id", "rule_id", "severity", "subject")},
+                "detail": canonical(each.finding),
+            }
+            for each in outcomes
+        ]
+        results.append_rows(FINDINGS, run, attempt, rows)
+        results.append_rows(OUTBOX, run, attempt, pages(outcomes))
 
     def _row(self, cut: Cut, summary: RunSummary, attempt: str, began_ms: int) -> dict[str, Any]:
         counts = {
@@ -264,56 +292,41 @@ class AuditRun:
         }
 
 
-def _each_log(rows: DataFrame, tasks: DataFrame, task: Task) -> DataFrame:
-    """Each log of `tasks` by itself, with its rows; runs where the data is."""
-    schema = T._parse_datatype_string(_JUDGED)
-    assert isinstance(schema, T.StructType)
-    arrow = to_arrow_schema(schema)
-
-    def judged(key: tuple[Any, ...], told: pa.Table, tasked: pa.Table) -> pa.Table:
-        return pa.Table.from_pylist(list(_of_one(told, tasked, task)), schema=arrow)
-
-    # Both sides come from the same tables, which Spark refuses to tell apart by name.
-    asked = tasks.select(*[F.col(name).alias(f"asked_{name}") for name in tasks.columns])
-    left = with_bodies(rows).groupBy(*[f"log_{name}" for name in KEY])
-    return left.cogroup(asked.groupBy(*[f"asked_{name}" for name in KEY])).applyInArrow(judged, schema)
+def _worst(verdicts: Mapping[str, int], found: list[dict[str, Any]]) -> Verdict:
+    """Of all logs; where something is wrong with the evidence itself, no better than what cannot be told."""
+    order = list(Verdict)
+    worst = max((Verdict(each) for each in verdicts), key=order.index, default=Verdict.INDETERMINATE)
+    is_doubtful = any(each["rule_id"].startswith("AUD-") and each["status"] == "open" for each in found)
+    return max(worst, Verdict.INDETERMINATE, key=order.index) if is_doubtful else worst
 
 
-def _of_one(told: pa.Table, tasked: pa.Table, task: Task) -> Iterator[dict[str, Any]]:
-    """One row, or none for rows of a log that nobody asked about."""
-    names = [name.removeprefix("asked_") for name in tasked.column_names]
-    for asked in tasked.rename_columns(names).to_pylist():
-        log = LogId(asked["cluster_id"], asked["topic_id"], asked["partition"])
-        carried = None
-        if asked["carried_state"] is not None:
-            carried = Carried(state=asked["carried_state"], findings=asked["carried_findings"])
-        rows = told.to_pylist()
-        found: Judged | Late
-        if asked["is_again"]:
-            found = judge_again(log, asked["topic"], rows, carried, asked["base_state"], task)
-        else:
-            found = judge(log, asked["topic"], rows, carried, task)
-        yield {**{name: asked[name] for name in (*KEY, "topic")}, **_columns(found)}
+def _silent(emitters: DataFrame) -> tuple[Silent, ...]:
+    rows = emitters.where("is_silent").select(*EMITTER, "watches_disks").collect()
+    found = (
+        Silent(
+            cluster_id=row["cluster_id"],
+            name=f"{row['broker_id']}/{row['component']}",
+            broker_id=row["broker_id"],
+            watches_disks=row["watches_disks"],
+        )
+        for row in rows
+    )
+    return tuple(sorted(found, key=lambda each: (each.cluster_id, each.name)))
 
 
-def _columns(found: Judged | Late) -> dict[str, Any]:
-    if isinstance(found, Late):
-        return {"late_ms": found.observed_at_ms}
-    outcomes = [
-        {
-            "change": each.change.value,
-            **{name: each.finding[name] for name in ("finding_id", "rule_id", "severity", "subject")},
-            "detail": canonical(each.finding),
-        }
-        for each in found.outcomes
-    ]
-    return {
-        "state": found.state,
-        "position_ms": found.position_ms,
-        "findings": found.findings,
-        "outcomes": json.dumps(outcomes),
-        "pages": json.dumps(pages(found.statement, found.outcomes)),
-        "verdict": found.statement.verdict.value,
-        "statement": found.statement_json,
-        "statement_hash": found.statement.hash,
-    }
+def _retired(events: DataFrame) -> frozenset[tuple[str, int, str]]:
+    """Cluster, broker and component of each emitter that somebody said to be no more."""
+    rows = bare(events.where(F.col("kind") == EmitterRetired.kind)).collect()
+    said = [(row["cluster_id"], told_of(row.asDict()).event) for row in rows]
+    return frozenset(
+        (cluster_id, event.broker_id, event.component)
+        for cluster_id, event in said
+        if isinstance(event, EmitterRetired)
+    )
+
+
+def _gaps(emitters: DataFrame, column: str, logs: DataFrame) -> DataFrame:
+    """What never came, told to the logs that may miss it."""
+    rows = emitters.select(F.inline(F.from_json(column, _GAPS)))
+    told = told_to(rows, logs)
+    return told.select(*[F.col(f"log_{name}") for name in (*KEY, "topic")], *COLUMNS, "body")

@@ -2,7 +2,8 @@
 
     audit_runs        one row a run, written last: the commit of all the others
     audit_state       what is carried of each log into the next run
-    audit_findings    what became of a finding in a run: opened, changed, cleared, closed; never overwritten
+    audit_emitters    what is carried of each emitter: how far it was heard, and what of it never came
+    audit_findings    what became of a finding in a run: opened, changed, ended; never overwritten
     audit_statements  what a run says of each log: verdict, coverage, evidence, and a hash over it
     audit_outbox      what somebody must be told, for whoever delivers it
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 
 RUNS = "audit_runs"
 STATE = "audit_state"
+EMITTERS = "audit_emitters"
 FINDINGS = "audit_findings"
 STATEMENTS = "audit_statements"
 OUTBOX = "audit_outbox"
@@ -30,9 +32,12 @@ class ResultColumn:
     comment: str
 
 
-_LOG = (
+_ATTEMPT = (
     ResultColumn("run", "BIGINT", ""),
     ResultColumn("attempt", "STRING", "random: which attempt at the run wrote it"),
+)
+_LOG = (
+    *_ATTEMPT,
     ResultColumn("cluster_id", "STRING", ""),
     ResultColumn("topic_id", "STRING", ""),
     ResultColumn("partition", "INT", ""),
@@ -60,12 +65,22 @@ RESULTS: dict[str, tuple[ResultColumn, ...]] = {
         ResultColumn("state", "BINARY", "canonical JSON"),
         ResultColumn("state_hash", "STRING", "SHA-256 of it"),
         ResultColumn("position_ms", "BIGINT", "observed_at_ms of the last event in it"),
-        ResultColumn("findings", "STRING", "JSON: those that the state has, as they were told"),
+        ResultColumn("findings", "STRING", "JSON: those that the state has"),
+    ),
+    EMITTERS: (
+        *_ATTEMPT,
+        ResultColumn("cluster_id", "STRING", ""),
+        ResultColumn("broker_id", "INT", ""),
+        ResultColumn("component", "STRING", ""),
+        ResultColumn("state", "STRING", "JSON: ranges of numbers, by incarnation"),
+        ResultColumn("gaps", "STRING", "JSON: what logs were told of as missing"),
+        ResultColumn("findings", "STRING", "JSON: about the emitter"),
+        ResultColumn("is_silent", "BOOLEAN", "it lives, and was not heard up to the cut"),
     ),
     FINDINGS: (
-        *_LOG,
+        *_ATTEMPT,
         ResultColumn("finding_id", "STRING", "for ever the same for the same fault"),
-        ResultColumn("change", "STRING", "opened, changed, cleared, closed, withdrawn"),
+        ResultColumn("change", "STRING", "opened, changed, resolved, restored, accepted, withdrawn"),
         ResultColumn("rule_id", "STRING", ""),
         ResultColumn("severity", "STRING", "C, E or W"),
         ResultColumn("subject", "STRING", "what it is about"),
@@ -78,7 +93,7 @@ RESULTS: dict[str, tuple[ResultColumn, ...]] = {
         ResultColumn("statement_hash", "STRING", "SHA-256 of it"),
     ),
     OUTBOX: (
-        *_LOG,
+        *_ATTEMPT,
         ResultColumn("incident", "STRING", "the root's finding_id: one page an incident"),
         ResultColumn("severity", "STRING", "the worst in it"),
         ResultColumn("message", "STRING", "JSON: what to tell"),

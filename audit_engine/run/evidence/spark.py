@@ -73,9 +73,14 @@ def keyed(rows: DataFrame) -> DataFrame:
 
 
 def with_bodies(rows: DataFrame) -> DataFrame:
-    """What the judge takes of each row: its place, and the kind's own fields as they are on the wire."""
+    """What the judge takes of each row: its log, its place, and its own fields as on the wire."""
     log = [F.col(f"log_{name}") for name in (*KEY, "topic")]
     return rows.select(*log, *COLUMNS, _body().alias("body"))
+
+
+def bare(events: DataFrame) -> DataFrame:
+    """The same of rows that are told to no log."""
+    return events.select(*COLUMNS, _body().alias("body"))
 
 
 def _body() -> Column:

@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.tables.results import RUNS, STATE, STATEMENTS
+from audit_engine.tables.results import FINDINGS, RUNS, STATEMENTS
 
 _SEVERITIES = ("C", "E", "W")
 
@@ -33,13 +33,8 @@ class Verdicts:
         return [_decoded(row.asDict(), ("cut", "terms", "gate", "counts")) for row in rows]
 
     def findings(self) -> list[dict[str, Any]]:
-        """Those of the last run's state: worst first, an incident's together, its root first."""
-        rows = self._of_last(STATE, "topic", "partition", "findings")
-        told = [
-            {"topic": row["topic"], "partition": row["partition"], **each}
-            for row in rows
-            for each in json.loads(row["findings"])
-        ]
+        """As the last run left them: worst first, an incident's together, its root first."""
+        told = latest_findings(self._spark, self._root) if self.runs(1) else []
         worst: dict[str, int] = {}
         for each in told:
             rank = _SEVERITIES.index(each["severity"])
@@ -70,6 +65,18 @@ class Verdicts:
         counts = (F.col("run") == last[0]["run"]) & (F.col("attempt") == last[0]["attempt"])
         found = self._spark.read.format("delta").load(f"{self._root}/{name}").where(counts)
         return [row.asDict() for row in found.select(*columns).collect()]
+
+
+def latest_findings(spark: SparkSession, root: str, below_run: int | None = None) -> list[dict[str, Any]]:
+    """Each finding as the last finished run that changed it left it; of runs before `below_run`, if given."""
+    runs = spark.read.format("delta").load(f"{root}/{RUNS}").select("run", "attempt")
+    if below_run is not None:
+        runs = runs.where(F.col("run") < below_run)
+    changes = (
+        spark.read.format("delta").load(f"{root}/{FINDINGS}").join(F.broadcast(runs), ["run", "attempt"])
+    )
+    latest = changes.groupBy("finding_id").agg(F.max_by("detail", "run").alias("detail"))
+    return [json.loads(row["detail"]) for row in latest.collect()]
 
 
 def _decoded(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from audit_engine.run.cut import Cut, cut_of
 from audit_engine.run.errors import NoSuchRun, RunOvertaken
+from audit_engine.run.reading.spark import latest_findings
 from audit_engine.tables.results import OUTBOX, RESULTS, RUNS, STATE
 
 APP_ID = "seawall.audit.run"
@@ -67,6 +68,19 @@ class Results:
         """States of all finished runs before `below_run`."""
         finished = self.table(RUNS).where(F.col("run") < below_run).select("run", "attempt")
         return self.table(STATE).join(F.broadcast(finished), ["run", "attempt"])
+
+    def standing(self, below_run: int) -> list[dict[str, Any]]:
+        """The findings as the runs before `below_run` left them."""
+        return latest_findings(self._spark, self._root, below_run)
+
+    def append_rows(self, name: str, run: int, attempt: str, rows: list[dict[str, Any]]) -> None:
+        """The same of a few rows that the driver has."""
+        values = [
+            tuple((row | {"run": run, "attempt": attempt})[each.name] for each in RESULTS[name])
+            for row in rows
+        ]
+        if values:
+            self.append(name, run, attempt, self._spark.createDataFrame(values, self.schema(name)))
 
     def append(self, name: str, run: int, attempt: str, rows: DataFrame) -> None:
         marked = rows.withColumns({"run": F.lit(run), "attempt": F.lit(attempt)})

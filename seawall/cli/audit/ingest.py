@@ -28,7 +28,7 @@ def ingest(
         bool,
         typer.Option(
             "--single-driver-i-accept",
-            help="Tables on S3 although nothing there keeps a second writer's commit from covering ours.",
+            help="Nobody else writes these tables: for a store that does not exclude a second writer.",
         ),
     ] = False,
     bootstrap: Bootstrap = None,
@@ -53,10 +53,10 @@ def ingest(
     )
     settings = loaded.settings
     from audit_engine.ingest.client import java_properties
-    from audit_engine.tables.place import writable_root
+    from audit_engine.tables.place import root_of
     from seawall.connections import kafka_config
 
-    root = writable_root(tables_at(settings), is_only_driver=is_only_driver)
+    root = root_of(tables_at(settings))
     config = kafka_config(settings, client_id="seawall-ingest")
     client = java_properties(config)
     stop = Event()
@@ -69,7 +69,7 @@ def ingest(
     from seawall.audit.spark import session
 
     source = IngestSource(topic=settings.audit.topic, client=client, reach=KafkaReach(config))
-    with session(settings, root) as (spark, folder):
+    with session(settings, root, is_only_driver=is_only_driver) as (spark, folder):
         run = Ingest(
             spark,
             open_tables(spark, root),

@@ -45,11 +45,11 @@ def list_quarantine(
     settings = load_settings(
         context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
     ).settings
-    from audit_engine.tables.place import readable_root
+    from audit_engine.tables.place import root_of
     from audit_engine.tables.spark import quarantine_rows
     from seawall.audit.spark import session
 
-    root = readable_root(tables_at(settings))
+    root = root_of(tables_at(settings))
     with session(settings, root) as (spark, _):
         rows = quarantine_rows(spark, root, limit=limit)
     if as_json:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from audit_engine.run.spark import RunSummary
 
 STEPS = {
+    "listen": "listening for what never came",
     "fold": "folding the evidence over what is carried",
     "refold": "judging anew what late evidence is about",
+    "merge": "comparing findings with the run before",
     "commit": "writing state, findings and statements",
     "finish": "committing the run",
 }
@@ -68,12 +70,12 @@ def run(
     moment_ms = None if as_of is None else _moment_ms(as_of)
     from audit_engine.run.cut import AS_OF_BEHIND_MS
     from audit_engine.run.spark import AuditRun, Means
-    from audit_engine.tables.place import writable_root
+    from audit_engine.tables.place import root_of
     from rules.machine import Terms
     from seawall.audit.spark import session
 
-    root = writable_root(tables_at(settings), is_only_driver=is_only_driver)
-    with _progress() as at, session(settings, root) as (spark, _):
+    root = root_of(tables_at(settings))
+    with _progress() as at, session(settings, root, is_only_driver=is_only_driver) as (spark, _):
         means = Means(terms=Terms(), now_ms=_now_ms, version=_version(), at=at)
         audit = AuditRun(spark, root, means)
         if again is not None:

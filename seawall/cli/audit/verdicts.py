@@ -99,7 +99,7 @@ def findings(
     if as_json:
         typer.echo(json.dumps(listed, indent=2))
     elif listed:
-        header = ("severity", "rule", "log", "offsets", "since", "status", "finding", "what")
+        header = ("severity", "rule", "about", "offsets", "since", "status", "finding", "what")
         print_table(header, [tuple(Text(cell) for cell in _finding_cells(each)) for each in listed])
     else:
         typer.echo("no finding is open" if known else "no run was ever finished")
@@ -114,7 +114,7 @@ def _finding_cells(each: dict[str, Any]) -> tuple[str, ...]:
     return (
         name,
         child + each["rule_id"],
-        f"{each['topic']}-{each['partition']}",
+        each["subject"],
         " ".join(f"[{start}, {end})" for start, end in each["ranges"]),
         _time(each["opened_ms"]),
         each["status"],
@@ -181,10 +181,10 @@ def _verdicts(
         context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
     ).settings
     from audit_engine.run.reading.spark import Verdicts
-    from audit_engine.tables.place import readable_root
+    from audit_engine.tables.place import root_of
     from seawall.audit.spark import session
 
-    root = readable_root(tables_at(settings))
+    root = root_of(tables_at(settings))
     with session(settings, root) as (spark, _):
         yield Verdicts(spark, root)
 

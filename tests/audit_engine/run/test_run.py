@@ -6,8 +6,10 @@ The seventeen faults and the untouched fixtures are one table, a cluster each, a
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,13 +19,13 @@ from audit_engine.run.outcomes import told as as_json
 from audit_engine.run.reading.spark import Verdicts
 from audit_engine.run.spark import RunSummary
 from audit_engine.tables.results import FINDINGS, RUNS, STATEMENTS
-from rules.events import LogEvent
+from rules.events import Heartbeat, LogEvent
 from rules.identity import LogId
-from rules.machine import Terms, Told, fold, newborn
+from rules.machine import Speaker, Terms, Told, fold, newborn
 from rules.machine.verdict import Judgement, Verdict, judge
 from tests.audit_engine.run.evidence import Evidence
 from tests.rules.machine.faults import FAULTS
-from tests.rules.machine.histories import LOG, TOPIC, fixture, kip405
+from tests.rules.machine.histories import HOUR_MS, LOG, MINUTE_MS, T0_MS, TOPIC, fixture, kip405
 
 TERMS = Terms()
 
@@ -40,7 +42,8 @@ class Scenario:
     def judged(self, as_of_ms: int) -> Judgement:
         """What the machine says, without Spark."""
         log = LogId(self.cluster_id, LOG.topic_id, LOG.partition)
-        state = fold(newborn(log, TOPIC), self.said, TERMS, as_of_ms=as_of_ms)
+        said = [each for each in self.said if not isinstance(each.event, Heartbeat)]  # about no log
+        state = fold(newborn(log, TOPIC), said, TERMS, as_of_ms=as_of_ms)
         return judge(state, TERMS, from_ms=0)
 
 
@@ -50,33 +53,61 @@ def moved(told: Told, cluster_id: str) -> Told:
     assert event is not None
     if isinstance(event, LogEvent):
         return replace(told, event=replace(event, log=event.log._replace(cluster_id=cluster_id)))
-    return replace(told, event=replace(event, cluster_id=cluster_id))
+    about: Any = event  # all others name their cluster
+    return replace(told, event=replace(about, cluster_id=cluster_id))
+
+
+def beats(said: Iterable[Told], cluster_id: str, *moments_ms: int) -> list[Told]:
+    """Each emitter says at these moments that it lives, behind what it said before."""
+    found = list(said)
+    for at_ms in moments_ms:
+        last: dict[Speaker, int] = {}
+        for each in found:
+            if each.observed_at_ms <= at_ms:
+                last[each.speaker] = max(each.seq, last.get(each.speaker, 0))
+        for speaker, seq in sorted(last.items()):
+            event = Heartbeat(
+                event_id=f"beat {cluster_id} {speaker} {at_ms}",
+                occurred_at_ms=at_ms,
+                cluster_id=cluster_id,
+                last_seq=seq,
+                log_count=1,
+                log_seqs_digest="",
+                lost_count=0,
+                metadata_offset=None,
+            )
+            found = [
+                replace(each, seq=each.seq + 1) if each.speaker == speaker and each.seq > seq else each
+                for each in found
+            ]
+            found.append(Told(event=event, speaker=speaker, seq=seq + 1, log_seq=None, observed_at_ms=at_ms))
+    return found
 
 
 def scenarios() -> list[Scenario]:
     histories = [(fault.name, fault.make(fault.mode)) for fault in FAULTS]
     histories += [(f"untouched {mode}", fixture(mode).after(hours=2)) for mode in ("kip405", "ours", "none")]
-    return [
-        Scenario(
-            name=name,
-            cluster_id=f"cluster-{number:02}",
-            said=tuple(moved(told, f"cluster-{number:02}") for told in history.told),
-            end_ms=history.now_ms,
-        )
-        for number, (name, history) in enumerate(histories)
-    ]
+    end_ms = max(history.now_ms for _, history in histories)
+    found = []
+    for number, (name, history) in enumerate(histories):
+        cluster_id = f"cluster-{number:02}"
+        said = beats((moved(told, cluster_id) for told in history.told), cluster_id, CUT_MS, end_ms)
+        found.append(Scenario(name=name, cluster_id=cluster_id, said=tuple(said), end_ms=end_ms))
+    return found
 
 
+CUT_MS = T0_MS + 20 * MINUTE_MS
 ALL = scenarios()
-END_MS = max(each.end_ms for each in ALL)
+END_MS = ALL[0].end_ms
 
 
 def found(verdicts: Verdicts) -> dict[str, list[dict[str, object]]]:
-    """What stands after the last run, by cluster."""
+    """What stands after the last run about logs, by cluster."""
     by_cluster: dict[str, list[dict[str, object]]] = {each.cluster_id: [] for each in ALL}
     for each in verdicts.findings():
-        members = {name: value for name, value in each.items() if name not in ("topic", "partition")}
-        by_cluster[str(each["subject"]).partition("/")[0]].append(members)
+        if each["rule_id"].startswith("AUD-"):
+            continue
+        by_cluster[str(each["subject"]).partition("/")[0]].append(each)
     return by_cluster
 
 
@@ -133,25 +164,27 @@ def test_a_run_judged_again_comes_to_the_same(
 def test_several_runs_and_late_evidence_come_to_the_same(
     spark: SparkSession, in_one_run: tuple[Evidence, RunSummary], tmp_path: Path
 ) -> None:
-    """A run in the middle of each history, a tenth of its events arriving only after it; then the rest. The
-    findings are those of one run, each was opened once, and a third run with nothing new changes nothing."""
+    """A run in the middle of each history, a tenth of its events arriving only after it; then the rest. What
+    is missing is told while it is missing. The findings are those of one run, each was opened once, and a
+    third run with nothing new changes nothing."""
     evidence = Evidence(spark, tmp_path)
     chance = random.Random(405)
-    moments = sorted(told.observed_at_ms for each in ALL for told in each.said)
-    cut_ms = moments[len(moments) * 2 // 3]
     early: list[Told] = []
     late: list[Told] = []
     for told in (told for each in ALL for told in each.said):
-        is_early = told.observed_at_ms <= cut_ms and chance.random() > 0.1
+        is_early = told.observed_at_ms <= CUT_MS and chance.random() > 0.1
         (early if is_early else late).append(told)
 
     evidence.add(early)
-    first = evidence.audit(TERMS).next(cut_ms)
+    first = evidence.audit(TERMS).next(CUT_MS)
+    missing = open_findings(spark, evidence, "AUD-01")
     evidence.add(late)
     second = evidence.audit(TERMS).next(END_MS)
     third = evidence.audit(TERMS).next(END_MS)
 
     assert (first.run, second.run, third.run) == (1, 2, 3)
+    assert len(missing) > len(ALL)
+    assert open_findings(spark, evidence, "AUD-01") == []
     assert second.refolded > 0
     one_run = found(Verdicts(spark, in_one_run[0].root))
     several = found(Verdicts(spark, evidence.root))
@@ -160,6 +193,34 @@ def test_several_runs_and_late_evidence_come_to_the_same(
     assert third.changes == {}
     opened = spark.read.format("delta").load(f"{evidence.root}/{FINDINGS}").where("change = 'opened'")
     assert opened.count() == opened.select("finding_id").distinct().count()
+
+
+def open_findings(spark: SparkSession, evidence: Evidence, rule_id: str) -> list[str]:
+    told = Verdicts(spark, evidence.root).findings()
+    return [each["subject"] for each in told if each["rule_id"] == rule_id and each["status"] == "open"]
+
+
+def test_an_event_that_never_came_is_no_pass(spark: SparkSession, tmp_path: Path) -> None:
+    """One event of an untouched log is lost: AUD-01 and INDETERMINATE. Its spool replays it: resolved, PASS.
+    Then the emitter falls silent: AUD-03, and INDETERMINATE again."""
+    [untouched] = [each for each in ALL if each.name == "untouched kip405"]
+    of_log = [each for each in untouched.said if each.log_seq is not None and each.observed_at_ms < CUT_MS]
+    lost = of_log[len(of_log) // 2]
+    evidence = Evidence(spark, tmp_path)
+    evidence.add(each for each in untouched.said if each != lost)
+
+    without = evidence.audit(TERMS).next(END_MS)
+    missing = open_findings(spark, evidence, "AUD-01")
+    evidence.add([lost])
+    whole = evidence.audit(TERMS).next(END_MS)
+    silent = evidence.audit(TERMS).next(END_MS + HOUR_MS)
+
+    assert missing == [f"{untouched.cluster_id}/emitter {lost.speaker.broker_id}/{lost.speaker.component}"]
+    assert (without.verdict, without.verdicts) == (Verdict.INDETERMINATE, {"INDETERMINATE": 1})
+    assert (whole.verdict, whole.verdicts) == (Verdict.PASS, {"PASS": 1})
+    assert whole.changes == {"resolved": 1}
+    assert (silent.verdict, silent.verdicts) == (Verdict.INDETERMINATE, {"INDETERMINATE": 1})
+    assert len(open_findings(spark, evidence, "AUD-03")) >= 3
 
 
 def test_what_cannot_be_judged_is_refused(spark: SparkSession, tmp_path: Path) -> None:

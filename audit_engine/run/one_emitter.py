@@ -1,0 +1,147 @@
+"""One emitter in one run: what it said since, over how far it was heard before, and what of it never came.
+
+    gaps      what logs must be told of as missing, as rows like those of `audit_events`; a gap that the run
+              before told already is in their states
+    findings  AUD-01 to AUD-03; what was said with two contents stays found, whatever is heard later
+
+Owns this one step and the form of an emitter's state; what is missing is `rules.machine.emitters`' to say.
+
+Invariant: a number is heard or missing, and told as missing once a log, until it comes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from audit_engine.run.one_log import Task, canonical
+from audit_engine.run.told import told_of
+from audit_engine.wire.codec import BODIES
+from rules.catalogue import rule
+from rules.events import EvidenceGap
+from rules.machine import Told
+from rules.machine.emitters import AboutEmitter, EmitterState, Run, listen
+from rules.machine.findings import finding_id
+
+HAPPENED = frozenset({"AUD-02"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeardBefore:
+    """Of the run before, as it was put down."""
+
+    state: str
+    gaps: str
+    findings: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listened:
+    """`gaps`: all that stand; `new_gaps`: those that no run has told yet."""
+
+    state: str
+    gaps: str
+    new_gaps: str
+    findings: str
+    is_silent: bool
+    watches_disks: bool
+
+
+def listen_to(
+    cluster_id: str,
+    name: str,
+    rows: Iterable[Mapping[str, Any]],
+    before: HeardBefore | None,
+    task: Task,
+    *,
+    is_retired: bool,
+) -> Listened:
+    """`name` is broker and component, as `broker/component`."""
+    states = {} if before is None else {name: _read(json.loads(before.state))}
+    said = [told_of(row) for row in rows]
+    heard = listen(states, said, task.terms, as_of_ms=task.as_of_ms)
+    state = heard.states[name] if name in heard.states else states[name]
+    if is_retired:
+        state = replace(state, is_retired=True)
+    is_silent = name in heard.silent and not state.is_retired
+    gaps = [_row(told) for loss in heard.losses for told in loss.as_gaps(cluster_id)]
+    told_before = [] if before is None else json.loads(before.gaps)
+    findings = [
+        _told(cluster_id, found) for found in heard.findings if found.rule_id != "AUD-03" or is_silent
+    ]
+    known = {each["finding_id"] for each in findings}
+    if before is not None:
+        findings += [
+            each
+            for each in json.loads(before.findings)
+            if each["rule_id"] in HAPPENED and each["finding_id"] not in known
+        ]
+    return Listened(
+        state=canonical(_written(state)),
+        gaps=canonical(gaps),
+        new_gaps=canonical([each for each in gaps if each not in told_before]),
+        findings=canonical(findings),
+        is_silent=is_silent,
+        watches_disks=state.watches_disks,
+    )
+
+
+def _told(cluster_id: str, about: AboutEmitter) -> dict[str, Any]:
+    """Broker 1 of one cluster is not broker 1 of another."""
+    subject = f"{cluster_id}/{about.subject}"
+    members = {name: getattr(about, name) for name in about.__slots__}
+    own_id = finding_id(about.rule_id, rule(about.rule_id).major, subject, about.anchor)
+    return members | {"subject": subject, "finding_id": own_id}
+
+
+def _row(told: Told) -> dict[str, Any]:
+    """A gap as a row of `audit_events` would have it."""
+    event = told.event
+    assert isinstance(event, EvidenceGap)
+    return {
+        "kind": event.kind,
+        "event_id": event.event_id,
+        "emitter_broker_id": told.speaker.broker_id,
+        "emitter_component": told.speaker.component,
+        "emitter_incarnation": told.speaker.incarnation,
+        "emitter_seq": told.seq,
+        "log_seq": None,
+        "follows_incarnation": None,
+        "follows_last_seq": None,
+        "cluster_id": event.cluster_id,
+        "topic_id": event.topic_id,
+        "topic": event.topic,
+        "partition": event.partition,
+        "leader_epoch": None,
+        "occurred_at_ms": event.occurred_at_ms,
+        "observed_at_ms": told.observed_at_ms,
+        "is_read": True,
+        "body": canonical(BODIES[event.kind].write(event)),
+    }
+
+
+def _written(state: EmitterState) -> dict[str, Any]:
+    return {
+        "broker_id": state.broker_id,
+        "component": state.component,
+        "runs": [[run.incarnation, run.numbers, run.told_to, run.last_ms] for run in state.runs],
+        "log_numbers": dict(state.log_numbers),
+        "watches_disks": state.watches_disks,
+        "last_ms": state.last_ms,
+        "is_retired": state.is_retired,
+    }
+
+
+def _read(members: dict[str, Any]) -> EmitterState:
+    runs = tuple(
+        Run(incarnation=incarnation, numbers=_spans(numbers), told_to=told_to, last_ms=last_ms)
+        for incarnation, numbers, told_to, last_ms in members["runs"]
+    )
+    numbers = {log: _spans(each) for log, each in members["log_numbers"].items()}
+    return EmitterState(**members | {"runs": runs, "log_numbers": numbers})
+
+
+def _spans(listed: list[list[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((start, end) for start, end in listed)
