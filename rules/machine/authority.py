@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from rules.machine.spans import NONE, Spans, join, span
@@ -82,15 +83,14 @@ def authorised(state: LogState, sort: str, from_ms: int, to_ms: int) -> list[tup
     """What could be kept least, rightly, at some instant; empty where nothing says anything."""
     found = []
     for offset, policy in policies(state, from_ms, to_ms):
-        keeps = _declared(policy, sort) if policy.declares_retention else _adopted(state)
+        keeps = _kept_under(state, policy, sort)
         if keeps is not None:
             found.append((offset, keeps))
     return found
 
 
 def authorised_now(state: LogState, sort: str) -> Keeps | None:
-    policy = policy_now(state)
-    return _declared(policy, sort) if policy.declares_retention else _adopted(state)
+    return _kept_under(state, policy_now(state), sort)
 
 
 def effective(state: LogState, key: str, from_ms: int, to_ms: int) -> list[int]:
@@ -167,6 +167,15 @@ def _may_allow(policy: TopicPolicy, permit: Permit) -> bool:
 def _is_valid(permit: Permit, from_ms: int, to_ms: int, terms: Terms) -> bool:
     tolerance = terms.clock_tolerance_ms
     return permit.from_ms - tolerance <= to_ms and from_ms <= permit.to_ms + tolerance
+
+
+def _kept_under(state: LogState, policy: TopicPolicy, sort: str) -> Keeps | None:
+    """Where nobody declared a total for what we tier, nothing of the log may go: only the disk's part may."""
+    if policy.declares_retention:
+        return _declared(policy, sort)
+    if policy.tiering and sort == TOTAL:
+        return Keeps(ms=UNLIMITED, bytes=UNLIMITED)
+    return _adopted(state)
 
 
 def _declared(policy: TopicPolicy, sort: str) -> Keeps | None:
@@ -248,7 +257,7 @@ def matches(pattern: str, topic: str) -> bool:
 def authorised_before(state: LogState, sort: str, offset: int) -> Keeps | None:
     """Under the policy as of an offset of its topic; -1: before the first that is kept."""
     policy = _policy(state.topic, _frozen(state, _until(state.policy, offset)))
-    return _declared(policy, sort) if policy.declares_retention else _adopted(state)
+    return _kept_under(state, policy, sort)
 
 
 def effective_now(state: LogState, key: str) -> int | None:
@@ -261,3 +270,16 @@ def effective_now(state: LogState, key: str) -> int | None:
     if defaults:
         return least(defaults.values())
     return None if last is None or last.value is None else int(last.value)
+
+
+def declared_within(state: LogState, sort: str, from_ms: int, to_ms: int) -> list[Keeps]:
+    """Under each policy that was in force at some instant, without any grace: the interval is the grace."""
+    found = []
+    changes = sorted({(each.policy_offset, each.at_ms) for each in state.policy})
+    line = [(-1, -(2**62)), *changes, (0, 2**62)]
+    for (offset, since_ms), (_, until_ms) in pairwise(line):
+        if since_ms <= to_ms and until_ms > from_ms:
+            policy = _policy(state.topic, _frozen(state, _until(state.policy, offset)))
+            keeps = _kept_under(state, policy, sort)
+            found += [] if keeps is None else [keeps]
+    return found

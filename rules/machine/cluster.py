@@ -305,6 +305,7 @@ def restored(state: LogState, event: Restored, terms: Terms) -> None:
     for replica in state.replicas.values():
         replica.advances = [each for each in replica.advances if not meet(span(each.start, each.end), whole)]
         replica.doubt = cut(replica.doubt, whole)
+        replica.passed = cut(replica.passed, whole)
         if event.restore_target is RestoreTarget.LOG_DIRECTORY and event.broker_id == replica.broker_id:
             replica.holes = cut(replica.holes, whole)
     state.rises = [each for each in state.rises if not meet(span(each.start, each.end), whole)]

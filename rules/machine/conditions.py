@@ -84,6 +84,8 @@ def _open(state: LogState, each: Condition, pending: Pending) -> None:
     )
     if found is not None:
         found.ranges = each.ranges
+        if found.closed_by == "withdrawn":  # and now it is so again
+            found.closed_ms, found.closed_by = None, ""
 
 
 def holds(state: LogState, terms: Terms) -> Iterator[Condition]:

@@ -58,14 +58,14 @@ def recoverable(state: LogState, ranges: Spans) -> tuple[Spans, tuple[int, ...]]
     return meet(tiered(state), ranges), tuple(holders)
 
 
-def bytes_of(state: LogState, replica: Replica | None) -> tuple[int | None, int | None]:
+def bytes_of(state: LogState, replica: Replica | None, *, with_tier: bool) -> tuple[int | None, int | None]:
     """Of the log as this replica has it: each offset once, and however wrongly they can be counted.
 
     Beside a stock broker a replica's retention sees its own disk alone. With KIP-405 it sees the tier, too:
     KAFKA-20732 counted what lies in both twice, KAFKA-17062 copies that had failed.
     """
     disk = replica.disk_bytes if replica is not None else None
-    if not state.is_kip405:
+    if not with_tier:
         return disk, disk
     copies = sorted(finished(state), key=lambda each: (each.base, each.end, each.segment_id))
     unique, reached = 0, 0
@@ -98,7 +98,7 @@ def pieces(state: LogState, replica: Replica, start: int, end: int) -> list[Segm
         for copy in finished(state):
             if copy.base < end and copy.end > start:
                 lying[copy.base, copy.end] = (copy.size_bytes, copy.max_timestamp_ms)
-    total, _ = bytes_of(state, replica)
+    total, _ = bytes_of(state, replica, with_tier=state.is_kip405)
     out = []
     for (base, stop), (size_bytes, newest_ms) in sorted(lying.items()):
         out.append(

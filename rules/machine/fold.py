@@ -204,7 +204,11 @@ def _forget(state: LogState, terms: Terms, now_ms: int) -> None:
     """What is behind the horizon, or can justify nothing any more."""
     horizon_ms = now_ms - terms.lateness_ms
     recent_ms = now_ms - 2 * terms.retention_ms
-    state.removals = [each for each in state.removals if not each.is_decided or each.at_ms >= recent_ms]
+    state.removals = [
+        each
+        for each in state.removals
+        if not each.is_decided or each.at_ms >= (horizon_ms if each.is_unjustified else recent_ms)
+    ]
     state.findings = {
         key: found
         for key, found in state.findings.items()

@@ -21,7 +21,7 @@ from __future__ import annotations
 from rules.machine import authority, coverage
 from rules.machine.authority import LOCAL, TOTAL, UNLIMITED
 from rules.machine.cluster import RETENTION_KEYS
-from rules.machine.findings import close, happened, narrowed, opened, worse
+from rules.machine.findings import close, happened, is_open, narrowed, opened, worse
 from rules.machine.spans import NONE, Spans, covers, cut, join, meet, span
 from rules.machine.state import (
     Advance,
@@ -75,7 +75,7 @@ def reconsider(state: LogState, terms: Terms, now_ms: int) -> None:
         if rise.uncovered and leader is not None:
             rise.uncovered = meet(rise.uncovered, in_doubt(leader))
     whole = join(NONE, *(each.uncovered or NONE for each in state.rises))
-    for found in [each for each in state.findings.values() if each.closed_ms is None]:
+    for found in [each for each in state.findings.values() if is_open(each)]:
         if found.rule_id == "START-02":
             narrowed(state, found, meet(found.ranges, whole), now_ms)
         elif _is_allowed_now(state, found, terms):
@@ -84,6 +84,9 @@ def reconsider(state: LogState, terms: Terms, now_ms: int) -> None:
 
 
 def _is_allowed_now(state: LogState, found: Found, terms: Terms) -> bool:
+    if found.rule_id == "START-04" and found.anchor == "above" and not state.is_kip405:
+        replica = state.replicas.get(int(found.subject.rpartition(" ")[2]))
+        return replica is not None and not meet(found.ranges, in_doubt(replica))
     if found.rule_id == "START-05":
         at = found.ranges[0][0]
         return bool(meet(authority.permitted(state, *found.happened, at, terms), span(at - 1, at)))
@@ -93,11 +96,18 @@ def _is_allowed_now(state: LogState, found: Found, terms: Terms) -> bool:
 
 def _withdraw_removals(state: LogState, terms: Terms, now_ms: int) -> None:
     for removal in state.removals:
-        if removal.is_decided and _why(state, removal, terms)[0] is not None:
-            for rule_id in ("RET-01", "RET-02", "DEL-01"):
-                known = state.findings.get(f"{rule_id}|log|{removal.base}")
-                if known is not None and known.happened == (removal.not_before_ms, removal.at_ms):
-                    close(known, now_ms, "withdrawn")
+        if not removal.is_unjustified:
+            continue
+        cause, offsets, _ = _why(state, removal, terms)
+        if cause is None:
+            continue
+        removal.is_unjustified = False
+        if cause == "retention":
+            _shrunk(state, removal, offsets, terms)
+        for rule_id in ("RET-01", "RET-02", "DEL-01"):
+            known = state.findings.get(f"{rule_id}|log|{removal.base}")
+            if known is not None and known.happened == (removal.not_before_ms, removal.at_ms):
+                close(known, now_ms, "withdrawn")
 
 
 def follow_start(state: LogState, not_before_ms: int, at_ms: int, terms: Terms) -> None:
@@ -122,7 +132,7 @@ def follow_start(state: LogState, not_before_ms: int, at_ms: int, terms: Terms) 
                 not_before_ms=min(not_before_ms, at_ms),
                 at_ms=at_ms,
                 due_ms=at_ms + terms.settle_ms,
-                bytes_counted=coverage.bytes_of(state, leader)[1],
+                bytes_counted=coverage.bytes_of(state, leader, with_tier=state.is_kip405)[1],
             )
         )
         state.start = leader.start
@@ -172,6 +182,7 @@ def _advance(state: LogState, replica: Replica, advance: Advance, terms: Terms, 
     if meet(uncovered, unknown):
         _unexplained(state, advance.not_before_ms, advance.at_ms, meet(uncovered, unknown))
     advance.uncovered = cut(uncovered, unknown)
+    advance.pieces = _lying(state, replica, advance)  # by what it may be justified yet
     _boundary(state, replica, advance, terms)
 
 
@@ -205,27 +216,37 @@ def _causes_of(state: LogState, replica: Replica, advance: Advance, terms: Terms
     from_ms = advance.not_before_ms - terms.clock_tolerance_ms
     to_ms = advance.at_ms + terms.clock_tolerance_ms
     whole = span(advance.start, advance.end)
-    if state.deleted_ms is not None:
+    if _went_with_the_topic(state, advance.at_ms, terms):
         return whole, NONE
     found = [
         _published_by_others(state, replica),
+        replica.passed,
         authority.permitted(state, from_ms, to_ms, advance.end, terms),
     ]
     unknown = [whole] if advance.is_blind else []
-    lying = {(each.base, each.end): each for each in advance.pieces}
-    for removal in state.removals:
-        is_its = removal.broker_id == replica.broker_id or (removal.where == "tier" and state.is_kip405)
-        if is_its and removal.base < advance.end and removal.end > advance.start:
-            lying.setdefault((removal.base, removal.end), _as_piece(removal))
-            found.append(removal.covered if authority.deployment(state) == "ours" else NONE)
     if authority.deployment(state) == "ours":
         found.append(coverage.tiered(state))
-    for piece in lying.values():
+        found += [each.covered for each in state.removals if each.broker_id == replica.broker_id]
+    for piece in _lying(state, replica, advance):
         offsets, is_unknown = _by_retention(state, piece, TOTAL, from_ms, to_ms)
         (found if offsets else unknown if is_unknown else []).append(span(piece.base, piece.end))
     if not authority.authorised(state, TOTAL, from_ms, to_ms):
         unknown.append(whole)
     return join(NONE, *found), join(NONE, *unknown)
+
+
+def _lying(state: LogState, replica: Replica, advance: Advance) -> list[Segment]:
+    """What lay there when the start moved, and what of it had gone a moment before."""
+    lying = {(each.base, each.end): each for each in advance.pieces}
+    for removal in state.removals:
+        is_its = removal.broker_id == replica.broker_id or (removal.where == "tier" and state.is_kip405)
+        if is_its and removal.base < advance.end and removal.end > advance.start:
+            lying.setdefault((removal.base, removal.end), _as_piece(removal))
+    return list(lying.values())
+
+
+def _went_with_the_topic(state: LogState, at_ms: int, terms: Terms) -> bool:
+    return state.deleted_ms is not None and state.deleted_ms[0] <= at_ms + terms.settle_ms
 
 
 def _published_by_others(state: LogState, replica: Replica) -> Spans:
@@ -277,7 +298,7 @@ def _boundary(state: LogState, replica: Replica, advance: Advance, terms: Terms)
     from_ms, to_ms = advance.not_before_ms, advance.at_ms
     allowed = authority.permitted(state, from_ms, to_ms, at, terms)
     excused = join(allowed, _published_by_others(state, replica))
-    if state.deleted_ms is None and not meet(excused, span(at - 1, at)):
+    if not _went_with_the_topic(state, to_ms, terms) and not meet(excused, span(at - 1, at)):
         opened(
             state,
             "START-05",
@@ -346,6 +367,7 @@ def _removal(state: LogState, removal: Removal, terms: Terms, now_ms: int) -> No
     if cause is None and is_unknown:
         _unexplained(state, removal.not_before_ms, removal.at_ms, whole)
     elif cause is None:
+        removal.is_unjustified = True
         _charge(state, removal, terms)
     if cause == "retention":
         _shrunk(state, removal, offsets, terms)
@@ -363,7 +385,7 @@ def _why(state: LogState, removal: Removal, terms: Terms) -> tuple[str | None, l
     whole = span(removal.base, removal.end)
     mode = authority.deployment(state)
     is_local = removal.where == "local"
-    if state.deleted_ms is not None:
+    if _went_with_the_topic(state, removal.at_ms, terms):
         return "topic", [], False
     sort = LOCAL if is_local and mode == "ours" else TOTAL
     offsets, is_unknown = _by_retention(state, _as_piece(removal), sort, from_ms, to_ms)
@@ -420,9 +442,9 @@ def _charge(state: LogState, removal: Removal, terms: Terms) -> None:
 
 def _counted(state: LogState, removal: Removal) -> int | None:
     counts = [removal.bytes_counted]
-    counts += [
-        each.bytes_counted for each in state.rises if each.start < removal.end and each.end > removal.base
-    ]
+    if state.is_kip405:  # it moves the start first, by what it counted then
+        over = [each for each in state.rises if each.start < removal.end and each.end > removal.base]
+        counts += [each.bytes_counted for each in over]
     return max((each for each in counts if each is not None), default=None)
 
 
@@ -459,7 +481,7 @@ def _shrunk(state: LogState, removal: Removal, offsets: list[int], terms: Terms)
 def _uploaded(state: LogState, removal: Removal, terms: Terms) -> None:
     """SEG-09: it went from the disk, is in no finished copy, and is no justified loss of the log itself."""
     mode = authority.deployment(state)
-    if mode == "none" or state.deleted_ms is not None:
+    if mode == "none" or _went_with_the_topic(state, removal.at_ms, terms):
         return
     if mode == "kip405" and (state.start or 0) >= removal.end:
         return
@@ -633,8 +655,8 @@ def _deviations(state: LogState, terms: Terms, now_ms: int) -> None:
         is_due = now_ms >= each.due_ms and not is_blocked(state, None, each.since_ms, each.due_ms)
         if each.is_open or not is_due:
             continue
-        allowed = authority.authorised(state, _sort_of(each.key, mode), each.since_ms, each.since_ms)
-        limits = [keeps.ms if each.key.endswith(".ms") else keeps.bytes for _, keeps in allowed]
+        allowed = authority.declared_within(state, _sort_of(each.key, mode), each.since_ms, each.due_ms)
+        limits = [keeps.ms if each.key.endswith(".ms") else keeps.bytes for keeps in allowed]
         if any(not authority.keeps_less(each.least, limit) for limit in limits):
             state.deviations.remove(each)
             continue

@@ -91,8 +91,9 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
     replica = _life(state, event)
     if replica is None:
         return
-    known = replica.segments.pop(event.base_offset, None)
+    known = replica.segments.get(event.base_offset)
     if event.segment_removal is SegmentRemoval.SWAPPED:
+        replica.segments.pop(event.base_offset, None)
         return
     size_bytes = event.size_bytes
     newest_ms = event.max_timestamp_ms
@@ -102,7 +103,7 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
     if not is_head:
         replica.holes = join(replica.holes, span(event.base_offset, event.end_offset))
     else:
-        unique, counted = coverage.bytes_of(state, replica)
+        unique, counted = coverage.bytes_of(state, replica, with_tier=state.is_kip405)
         removed(
             state,
             Removal(
@@ -122,8 +123,9 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
                 was_led=state.leader_id in (None, event.broker_id),
             ),
         )
+        replica.segments.pop(event.base_offset, None)
         replica.local_start = max(replica.local_start or 0, event.end_offset)
-        _absorb(replica)
+        _absorb(state, replica, event, terms)
     if replica.disk_bytes is not None:
         replica.disk_bytes = max(0, replica.disk_bytes - size_bytes)
 
@@ -136,7 +138,8 @@ def log_start_advanced(state: LogState, event: LogStartAdvanced, terms: Terms) -
     replica.ordinal = max(replica.ordinal, event.ordinal)
     _moved(state, replica, event, old, event.new_start, terms)
     if event.local_start is not None:
-        _local_start(replica, event.local_start)
+        replica.local_start = event.local_start
+        _absorb(state, replica, event, terms)
     # Its own word on a start above all that was published proves nothing: the broker lifts the watermark.
     above = state.watermark is not None and event.new_start > state.watermark
     _watermark(state, replica, event, None if above else event.high_watermark, is_filled=not above)
@@ -215,7 +218,8 @@ def log_baseline(state: LogState, event: LogBaseline, terms: Terms) -> None:
     if event.log_start != NOT_KNOWN:
         _read_start(state, replica, event, event.log_start, terms)
     if event.local_start is not None:
-        _local_start(replica, event.local_start)
+        replica.local_start = event.local_start
+        _absorb(state, replica, event, terms)
     is_filled = event.size_bytes is None or event.size_bytes > 0
     is_above = state.watermark is not None and event.log_start > state.watermark
     if event.high_watermark is not None:
@@ -320,6 +324,8 @@ def _moved(state: LogState, replica: Replica, event: ReplicaEvent, old: int, new
             )
         )
     if new < old:
+        undecided = join(NONE, *(span(each.start, each.end) for each in replica.advances))
+        replica.passed = join(replica.passed, cut(span(new, old), join(replica.doubt, undecided)))
         replica.advances = [each for each in replica.advances if each.end <= new]
         replica.doubt = cut(replica.doubt, span(new, 2**63))
     elif new > old:
@@ -347,19 +353,43 @@ def _advanced(
     )
 
 
-def _local_start(replica: Replica, local_start: int) -> None:
-    replica.local_start = local_start
-    _absorb(replica)
-
-
-def _absorb(replica: Replica) -> None:
-    """A hole that the head has reached is none any more."""
-    while replica.holes and replica.holes[0][0] <= (replica.local_start or 0):
-        replica.local_start = max(replica.local_start or 0, replica.holes[0][1])
-        replica.holes = replica.holes[1:]
+def _absorb(state: LogState, replica: Replica, event: ReplicaEvent, terms: Terms) -> None:
+    """A hole that the head has reached is none any more: what lay there went with the head."""
     head = replica.local_start or 0
+    gone = NONE
+    while replica.holes and replica.holes[0][0] <= head:
+        head = max(head, replica.holes[0][1])
+        gone = join(gone, span(*replica.holes[0]))
+        replica.holes = replica.holes[1:]
+    replica.local_start = head
     for base in [base for base, each in replica.segments.items() if each.end <= head]:
-        del replica.segments[base]
+        piece = replica.segments.pop(base)
+        if meet(gone, span(piece.base, piece.end)):
+            _went_before(state, replica, piece, event, terms)
+
+
+def _went_before(
+    state: LogState, replica: Replica, piece: Segment, event: ReplicaEvent, terms: Terms
+) -> None:
+    """Its removal was SEG-02's while it was a hole; what it was still explains the start that passes it."""
+    unique, counted = coverage.bytes_of(state, replica, with_tier=state.is_kip405)
+    removal = Removal(
+        where="local",
+        broker_id=replica.broker_id,
+        segment_id="",
+        base=piece.base,
+        end=piece.end,
+        size_bytes=piece.size_bytes,
+        max_timestamp_ms=piece.max_timestamp_ms,
+        not_before_ms=_since(event),
+        at_ms=event.occurred_at_ms,
+        due_ms=event.occurred_at_ms + terms.settle_ms,
+        bytes_at_most=unique,
+        bytes_counted=counted,
+        covered=meet(coverage.tiered(state), span(piece.base, piece.end)),
+        was_led=False,
+    )
+    removed(state, removal)
 
 
 def _watermark(

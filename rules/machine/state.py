@@ -82,6 +82,7 @@ class Replica:
     segments: dict[int, Segment] = field(default_factory=dict)
     holes: Spans = NONE
     doubt: Spans = NONE
+    passed: Spans = NONE  # with a cause, before the start fell below
     advances: list[Advance] = field(default_factory=list)
     low_since_ms: int | None = None  # as leader, below what was published
 
@@ -146,6 +147,7 @@ class Removal:
     covered: Spans  # by finished copies, when it went
     was_led: bool
     is_decided: bool = False
+    is_unjustified: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

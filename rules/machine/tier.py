@@ -117,10 +117,7 @@ def delete_told(state: LogState, event: DeleteStarted | DeleteFinished, terms: T
 
 def _bytes(state: LogState) -> tuple[int | None, int | None]:
     leader = state.replicas.get(state.leader_id) if state.leader_id is not None else None
-    if state.is_kip405:
-        return coverage.bytes_of(state, leader)
-    total = sum(each.size_bytes for each in coverage.finished(state))
-    return total, total
+    return coverage.bytes_of(state, leader, with_tier=True)
 
 
 def leadership_claimed(state: LogState, event: LeadershipClaimed, terms: Terms) -> None:

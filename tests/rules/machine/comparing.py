@@ -1,0 +1,47 @@
+"""The machine's findings in the terms of the second judge, so that the two compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rules.machine.verdict import Judgement, Status
+from tests.rules.machine.brute import JUDGED, Judge
+from tests.rules.machine.histories import HOUR_MS, History
+
+SETS = {"START-02", "SEG-02", "SEG-03", "SEG-09", "HWM-02", "START-06"}
+BASES = {"RET-01", "RET-02", "DEL-01"}
+AT_THE_END = {"SEG-02", "START-06"}
+
+
+def by_machine(judgement: Judgement) -> dict[str, set[Any]]:
+    out: dict[str, set[Any]] = {rule_id: set() for rule_id in JUDGED}
+    for each in judgement.findings:
+        rule_id = each.rule_id
+        if rule_id not in out or each.status is Status.WITHDRAWN:
+            continue
+        if rule_id in AT_THE_END and each.status is not Status.OPEN:
+            continue
+        broker = each.subject.rpartition(" ")[2]
+        if rule_id in SETS:
+            out[rule_id] |= {offset for start, end in each.ranges for offset in range(start, end)}
+        elif rule_id in BASES:
+            out[rule_id].add(int(each.anchor))
+        elif rule_id == "START-01":
+            out[rule_id] |= {(int(broker), start, end) for start, end in each.ranges}
+        elif rule_id == "START-04":
+            out[rule_id].add((int(broker), each.anchor))
+        elif rule_id == "EPO-01":
+            out[rule_id].add(int(each.anchor))
+        elif rule_id == "RET-03":
+            key = each.anchor.partition("@")[0]
+            out[rule_id].add((key, each.opened_ms - HOUR_MS))  # the grace in which it may be declared
+        elif rule_id == "RET-04":
+            starts = [start for start, _ in each.ranges]
+            out[rule_id] |= {at for start, end in each.ranges for at in range(start, end, 10)} | set(starts)
+        else:
+            out[rule_id].add("topic")
+    return out
+
+
+def by_brute_force(h: History) -> dict[str, set[Any]]:
+    return Judge(h.told, h.now_ms).judge()
