@@ -23,6 +23,8 @@ from seawall.local import kafka
 from tiering.cluster.quorum import messages
 
 ANSWER_S = 30.0
+LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 
 
 def state(bootstrap: str) -> dict[str, Any]:
@@ -44,8 +46,8 @@ def state(bootstrap: str) -> dict[str, Any]:
             }
             for resource, future in configs.items()
         },
-        "ends": _offsets(admin, parts, OffsetSpec.latest()),
-        "starts": _offsets(admin, parts, OffsetSpec.earliest()),
+        "ends": _offsets(admin, parts, LATEST),
+        "starts": _offsets(admin, parts, EARLIEST),
         "groups": sorted(each.group_id for each in admin.list_consumer_groups().result(ANSWER_S).valid),
         "acls": acls(admin),
     }
@@ -64,12 +66,13 @@ def _offsets(
 
 def acls(admin: AdminClient) -> list[str] | None:
     """None where brokers have no authorizer."""
+    anyone: Any = None  # its stubs want a text
     every = AclBindingFilter(
         ResourceType.ANY,
-        None,
+        anyone,
         ResourcePatternType.ANY,
-        None,
-        None,
+        anyone,
+        anyone,
         AclOperation.ANY,
         AclPermissionType.ANY,
     )

@@ -1,4 +1,4 @@
-"""`seawall init` as a user runs it, on a real broker: what it says and writes, and that it changes nothing."""
+"""`seawall init` as a user runs it on a real broker: what it says and writes, and that it changes nothing."""
 
 from __future__ import annotations
 
