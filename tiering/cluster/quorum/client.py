@@ -8,6 +8,8 @@ Owns the translation of what goes wrong into `Unknown` causes. One thread at a t
 
 from __future__ import annotations
 
+import ssl
+from collections import deque
 from collections.abc import Iterator, Mapping
 
 from tiering.cluster.interface import Cause, Unknown
@@ -19,6 +21,7 @@ from tiering.log.directory import KRAFT_METADATA_TOPIC
 from tiering.log.errors import LogFormatError
 
 ANSWER_TIMEOUT_S = 5.0
+ASKED_MAX = 3  # addresses for one question: nobody waits for a whole list of brokers that hang
 DEFAULT_PORT = 9092
 _CAUSES = {  # Kafka's error codes
     6: Cause.STALE,  # NOT_LEADER_OR_FOLLOWER
@@ -36,6 +39,7 @@ class QuorumClient:
     def __init__(self, librdkafka: Mapping[str, str], *, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         self._settings = dict(librdkafka)
         self._timeout_s = timeout_s
+        self._addresses = deque(addresses(self._settings.get("bootstrap.servers", "")))
         self._connection: Connection | None = None
 
     def mark(self) -> QuorumMark | Unknown:
@@ -43,30 +47,32 @@ class QuorumClient:
         answer = self._ask_again()
         if answer is not None:
             return mark_of(answer)
-        last = Unknown(cause=Cause.NO_ANSWER, reason="bootstrap.servers names no broker")
-        for host, port in addresses(self._settings.get("bootstrap.servers", "")):
-            try:
-                opened = Connection(host, port, self._settings, timeout_s=self._timeout_s)
-            except Unaskable as refused:
-                last = Unknown(cause=Cause.REFUSED, reason=f"{host}:{port}: {refused}")
-                continue
-            except (OSError, LogFormatError) as failed:
-                last = Unknown(cause=Cause.NO_ANSWER, reason=f"{host}:{port}: {failed}")
-                continue
-            self._connection = opened
-            try:
-                return mark_of(opened.describe_quorum())
-            except Unaskable as refused:
-                last = Unknown(cause=Cause.REFUSED, reason=f"{host}:{port}: {refused}")
-            except (OSError, LogFormatError) as failed:
-                last = Unknown(cause=Cause.NO_ANSWER, reason=f"{host}:{port}: {failed}")
-            self.close()
-        return last
+        found: QuorumMark | Unknown = Unknown(
+            cause=Cause.NO_ANSWER, reason="bootstrap.servers names no broker"
+        )
+        for _ in range(min(ASKED_MAX, len(self._addresses))):
+            found = self._ask(*self._addresses[0])
+            if self._connection is not None:
+                break
+            self._addresses.rotate(-1)  # the next question, too, begins with another
+        return found
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _ask(self, host: str, port: int) -> QuorumMark | Unknown:
+        """Over a new connection, which is kept if it served."""
+        try:
+            self._connection = Connection(host, port, self._settings, timeout_s=self._timeout_s)
+            return mark_of(self._connection.describe_quorum())
+        except (Unaskable, ssl.SSLError) as refused:  # an SSLError is an OSError, and waits for an operator
+            failed = Unknown(cause=Cause.REFUSED, reason=f"{host}:{port}: {refused}")
+        except (OSError, LogFormatError) as broken:
+            failed = Unknown(cause=Cause.NO_ANSWER, reason=f"{host}:{port}: {broken}")
+        self.close()
+        return failed
 
     def _ask_again(self) -> DescribeQuorumResponse | None:
         """Over the connection that is open, if it still is."""

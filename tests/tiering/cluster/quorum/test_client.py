@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from ipaddress import IPv4Address
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tests.tiering.cluster.quorum.test_messages import VECTORS
 from tiering.cluster.image import ClusterImage
@@ -25,8 +34,9 @@ Answer = Callable[[int, int, bytes], bytes | None]  # key, version, body; None: 
 class Server:
     """Listens on a free port of 127.0.0.1; one connection at a time."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None) -> None:
         self.answer = answer
+        self.tls = tls
         self.connections = 0
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
@@ -40,8 +50,8 @@ class Server:
             except OSError:
                 return
             self.connections += 1
-            with client:
-                self._talk(client)
+            with client, suppress(OSError):
+                self._talk(client if self.tls is None else self.tls.wrap_socket(client, server_side=True))
 
     def _talk(self, client: socket.socket) -> None:
         stream = client.makefile("rb")
@@ -73,11 +83,11 @@ def as_broker(key: int, version: int, _: bytes) -> bytes | None:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Answer], Server]]:
+def serve() -> Iterator[Callable[..., Server]]:
     servers: list[Server] = []
 
-    def start(answer: Answer) -> Server:
-        servers.append(Server(answer))
+    def start(answer: Answer, tls: ssl.SSLContext | None = None) -> Server:
+        servers.append(Server(answer, tls))
         return servers[-1]
 
     yield start
@@ -163,6 +173,76 @@ def test_tls_checks_the_broker_unless_told_not_to() -> None:
     assert (trusting.check_hostname, trusting.verify_mode.name) == (False, "CERT_NONE")
     assert tls_of({}) is None
     assert mechanism_of({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}) == "PLAIN"
+
+
+def test_tls_is_spoken_and_a_stranger_is_refused(
+    serve: Callable[..., Server], tmp_path: Path, other_tmp: Path
+) -> None:
+    """With the authority that signed the broker's certificate it answers; with another one it is REFUSED."""
+    authority, certificate, key = certificates(tmp_path)
+    stranger, _, _ = certificates(other_tmp)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = serve(as_broker, context)
+
+    trusting = client_of(server, security_protocol="SSL", ssl_ca_location=str(authority))
+    assert trusting.mark() == MARK
+    trusting.close()
+    pem = client_of(server, security_protocol="SSL", ssl_ca_pem=authority.read_text())
+    assert pem.mark() == MARK
+    pem.close()
+    refused = client_of(server, security_protocol="SSL", ssl_ca_location=str(stranger)).mark()
+    assert isinstance(refused, Unknown)
+    assert refused.cause is Cause.REFUSED
+
+
+def test_no_question_waits_for_a_whole_list_of_brokers(serve: Callable[[Answer], Server]) -> None:
+    """A few are tried for each, and the next one goes on behind them."""
+    dead = [serve(lambda *_: None) for _ in range(4)]
+    client = client_of(*dead, serve(as_broker))
+
+    assert isinstance(client.mark(), Unknown)
+    assert [each.connections for each in dead] == [1, 1, 1, 0]
+    assert client.mark() == MARK
+    client.close()
+
+
+def certificates(folder: Path) -> tuple[Path, Path, Path]:
+    """An authority, and what it signed for 127.0.0.1 with its key."""
+    now = datetime.now(timezone.utc)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    key = ec.generate_private_key(ec.SECP256R1())
+    here = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "authority.pem", folder / "certificate.pem", folder / "key.pem"
+    for path in paths[:2]:
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[2].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return paths
+
+
+@pytest.fixture
+def other_tmp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("other")
 
 
 # RFC 7677, section 3.
