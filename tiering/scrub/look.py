@@ -1,9 +1,10 @@
 """Looks at the objects of one segment: where they stand, what the store says of them, what their bytes are.
 
-    1  HEAD of the key: the live version, its size and its checksum are the record's
+    1  HEAD of the key: the live version, its size and its checksum are the record's; a deep look does without
+       where a listing of this run had the version as the live one
     2  where that says otherwise, or 404, a listing of the key says what is there
     3  (deep) the bytes of the version that the record names, each batch, against their checksum
-    4  what was found wrong is looked at a second time, from 1; only that counts
+    4  what was found wrong is looked at a second time, from 1, with a HEAD; only that counts
 
 Owns this order. Refuses to call anything missing because a request failed: an error of the store is
 Inconclusive, whatever its words. It knows no newer metadata: `judge` holds its findings against that.
@@ -74,6 +75,22 @@ class _Seen:
     no_answer: bool = False
 
 
+@dataclass(slots=True)
+class _Count:
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One object to look at, and the count of what is read for it."""
+
+    record: SegmentRecord
+    kind: ObjectKind
+    ref: ObjectRef
+    depth: ScrubDepth
+    read: _Count
+
+
 class Looker:
     """For any number of threads. `pace` is told of bytes that came; it waits, or raises to give all up."""
 
@@ -81,8 +98,13 @@ class Looker:
         self._objects = objects
         self._pace = pace
 
-    def look(self, record: SegmentRecord, depth: ScrubDepth) -> Looked:
-        """Every object of a segment. `record` is finished, and has all three."""
+    def look(
+        self, record: SegmentRecord, depth: ScrubDepth, is_live: Callable[[str], bool] = lambda _: False
+    ) -> Looked:
+        """Every object of a segment. `record` is finished, and has all three.
+
+        `is_live`: a listing just now had the key's version by the record as the live one, of its size.
+        """
         read = _Count()
         found: list[Checked] = []
         no_answer = False
@@ -96,7 +118,8 @@ class Looker:
                 named = "no object" if ref is None else f"{ref.key} at version {ref.version_id}"
                 seen = _Seen(Failed((problem(Damage.UNNAMED, f"its record names {named}"),)))
             else:
-                seen, looks = self._twice(record, kind, ref, depth, read)
+                look = _Look(record, kind, ref, depth, read)
+                seen, looks = self._twice(look, is_live=depth is ScrubDepth.DEEP and is_live(key))
                 no_answer = seen.no_answer
             found.append(
                 Checked(
@@ -125,55 +148,58 @@ class Looker:
             found.append(each)
         return found
 
-    def _twice(
-        self, record: SegmentRecord, kind: ObjectKind, ref: ObjectRef, depth: ScrubDepth, read: _Count
-    ) -> tuple[_Seen, int]:
-        first = self._once(record, kind, ref, depth, read)
+    def _twice(self, look: _Look, *, is_live: bool) -> tuple[_Seen, int]:
+        """What counts of it, and how many looks that took."""
+        first = self._once(look, is_live=is_live)
+        if is_live and isinstance(first.outcome, Inconclusive) and not first.no_answer:
+            first = self._once(look)  # the listing may be out of date: ask what is there now
         if not isinstance(first.outcome, Failed):
             return first, 1
-        second = self._once(record, kind, ref, depth, read)
+        second = self._once(look)
         if isinstance(second.outcome, Inconclusive):
             before = "; ".join(each.detail for each in first.outcome.problems)
             why = f"{second.outcome.reason}; a first look had found: {before}"
             return replace(second, outcome=Inconclusive(why)), 2
         return second, 2
 
-    def _once(
-        self, record: SegmentRecord, kind: ObjectKind, ref: ObjectRef, depth: ScrubDepth, read: _Count
-    ) -> _Seen:
+    def _once(self, look: _Look, *, is_live: bool = False) -> _Seen:
         try:
-            return self._judged(record, kind, ref, depth, read)
+            return self._judged(look, is_live=is_live)
         except StoreError as failed:
             why = str(failed).splitlines()[0]
             return _Seen(Inconclusive(why), Reason.STORE, no_answer=isinstance(failed, NO_ANSWER))
 
-    def _judged(
-        self, record: SegmentRecord, kind: ObjectKind, ref: ObjectRef, depth: ScrubDepth, read: _Count
-    ) -> _Seen:
-        try:
-            stored: Stored | None = self._objects.head(ref.key)
-        except (Missing, NotVersioned):
-            stored = None
-        if stored is None or stored.version_id != ref.version_id:
-            wrong = self.absence(ref)
-            if wrong is None:
-                why = "its listing has the version that its record names, and its HEAD has not"
-                return _Seen(Inconclusive(why), Reason.UNSETTLED)
-            return _Seen(Failed((wrong,)))
+    def _judged(self, look: _Look, *, is_live: bool) -> _Seen:
+        ref = look.ref
         if ref.checksum_algorithm != CHECKSUM_ALGORITHM:
             why = f"its checksum is {ref.checksum_algorithm}, which this Seawall cannot compute"
             return _Seen(Inconclusive(why), Reason.ALGORITHM)
-        problems = [*_stated(ref, stored)]
-        if depth is ScrubDepth.DEEP and stored.size_bytes == ref.size_bytes:
-            problems += self._contents(record, kind, ref, read)
+        problems: list[Problem] = []
+        if not is_live:
+            stored = self._stored(ref)
+            if stored is None or stored.version_id != ref.version_id:
+                wrong = self.absence(ref)
+                if wrong is None:
+                    why = "its listing has the version that its record names, and its HEAD has not"
+                    return _Seen(Inconclusive(why), Reason.UNSETTLED)
+                return _Seen(Failed((wrong,)))
+            problems += _stated(ref, stored)
+        if look.depth is ScrubDepth.DEEP and not any(each.kind == Damage.SIZE.value for each in problems):
+            problems += self._contents(look)
         return _Seen(Failed(tuple(problems)) if problems else Verified())
 
-    def _contents(
-        self, record: SegmentRecord, kind: ObjectKind, ref: ObjectRef, read: _Count
-    ) -> list[Problem]:
+    def _stored(self, ref: ObjectRef) -> Stored | None:
+        """What the store says of the live version; None where there is none that it could name."""
+        try:
+            return self._objects.head(ref.key)
+        except (Missing, NotVersioned):
+            return None
+
+    def _contents(self, look: _Look) -> list[Problem]:
         """What is wrong with the bytes. Raises StoreError."""
+        record, ref, read = look.record, look.ref, look.read
         coming = _Coming(self._bytes(ref, 0, ref.size_bytes, read))
-        match kind:
+        match look.kind:
             case ObjectKind.LOG:
                 found = scan_steps(
                     windows_of(coming, ref.size_bytes),
@@ -221,11 +247,6 @@ def _stated(ref: ObjectRef, stored: Stored) -> Iterator[Problem]:
     if stored.checksum != ref.checksum:
         detail = f"{ref.checksum} by the record, {stored.checksum} by the store"
         yield problem(Damage.CHECKSUM, detail)
-
-
-@dataclass(slots=True)
-class _Count:
-    size_bytes: int = 0
 
 
 class _Coming:

@@ -28,6 +28,7 @@ class Copy(NamedTuple):
     segment_id: SegmentId
     base_offset: int
     size_bytes: int
+    metadata_offset: int  # of its record
 
 
 class Table(Protocol):
@@ -123,5 +124,6 @@ def copies_of(view: LogView | None) -> list[Copy]:
     found = view.finished if view is not None else None
     if found is None:
         return []
-    columns = zip(found.bases.tolist(), found.sizes_bytes.tolist(), strict=True)
-    return [Copy(found.segment_id(row), base, size) for row, (base, size) in enumerate(columns)]
+    columns = (found.bases, found.sizes_bytes, found.metadata_offsets)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [Copy(found.segment_id(row), *numbers) for row, numbers in enumerate(rows)]

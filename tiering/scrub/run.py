@@ -60,6 +60,15 @@ class _Due:
     log: LogId
     segment_id: SegmentId
     size_bytes: int
+    metadata_offset: int  # of its record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A log that was listed in this run, with records up to `metadata_offset`; not so the `other` keys."""
+
+    metadata_offset: int
+    other: frozenset[str]
 
 
 def scrub(
@@ -92,6 +101,7 @@ class _Run:
         self._looker = Looker(ports.objects, self._pace)
         self._ending = Flag()
         self._got_somewhere = Flag()
+        self._listed: dict[LogId, _Listed] = {}
         self._said: set[str] = set()  # keys with a finding of this run: said once
         self._total_bytes = self._total_segments = 0
         self._came_bytes, self._counting = 0, Lock()
@@ -132,6 +142,7 @@ class _Run:
     def _taken(self, log: LogId) -> Stock | Unlisted | None:
         """A worker's: a listing, and a second look at what differs. None: it was given up."""
         table, layout = self._ports.table, self._ports.layout
+        read_to = table.last_offset(log)
         records = (table.segment(log, each.segment_id) for each in table.finished(log))
         wanted = wanted_of(each for each in records if each is not None)
         is_known = frozenset(table.known(log)).__contains__
@@ -142,7 +153,11 @@ class _Run:
                 difference(each.key, self._looker.versions(each.key), each.wanted, layout, is_known)
                 for each in self._until(stock.differences)
             )
-            return replace(stock, differences=tuple(each for each in again if each is not None))
+            looked_again = replace(stock, differences=tuple(each for each in again if each is not None))
+            if not stock.left_out:
+                other = frozenset(each.key for each in stock.differences)
+                self._listed[log] = _Listed(metadata_offset=read_to, other=other)
+            return looked_again
         except StoreError as failed:
             return Unlisted(log, str(failed).splitlines()[0])
         except _GivenUp:
@@ -241,8 +256,13 @@ class _Run:
                 there.add(name)
                 if name in self._ask.subset:
                     size_bytes = copy.size_bytes if depth is ScrubDepth.DEEP else 0
-                    due = _Due(name=name, log=log, segment_id=copy.segment_id, size_bytes=size_bytes)
-                    found[name] = due
+                    found[name] = _Due(
+                        name=name,
+                        log=log,
+                        segment_id=copy.segment_id,
+                        size_bytes=size_bytes,
+                        metadata_offset=copy.metadata_offset,
+                    )
         self._looked_at = self._ports.memory.looked_at(depth.value)
         if self._ask.is_whole:
             gone = [name for name in self._looked_at if name not in there]
@@ -253,11 +273,18 @@ class _Run:
         """A worker's. None: it was given up."""
         try:
             self._check_time()
-            looked = self._looker.look(record, self._ask.depth)
+            looked = self._looker.look(record, self._ask.depth, self._is_live(due))
             self._got_somewhere.set()
             return due, looked
         except _GivenUp:
             return due, None
+
+    def _is_live(self, due: _Due) -> Callable[[str], bool]:
+        """Whether this run's listing had a key of the segment just as its record has it."""
+        listed = self._listed.get(due.log)
+        if listed is None or due.metadata_offset > listed.metadata_offset:
+            return lambda _: False
+        return lambda key: key not in listed.other
 
     def _settle_looks(self, looks: Sequence[tuple[_Due, Looked | None]]) -> None:
         ended = [(due, looked) for due, looked in looks if looked is not None]

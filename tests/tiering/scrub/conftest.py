@@ -20,7 +20,7 @@ from tiering.store.retry import RetryPolicy
 from tiering.store.s3 import S3Store, S3StoreSettings
 
 POLICY = RetryPolicy(attempts_max=2, attempt_s=10, overall_s=20, soon_s=0.01, later_s=0.01)
-HASTY_S = 1.0  # for those who hang
+HASTY_S = 0.5  # for those who hang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ def test_what_could_not_be_told_comes_first_once(kit: Kit) -> None:
     for _ in range(4):
         kit.scrub(ask)
     store = MemoryStore(kit.bucket)
-    store.refuse("head", *[Denied] * 100)
+    store.refuse("read", *[Denied] * 100)
     kit.objects = patient(store)
     kit.scrub(ask)
     assert [bases(kit), {each.problem for each in kit.scrubbed}] == [{0}, {"store_error"}]

@@ -15,6 +15,7 @@ from tests.tiering.scrub.trouble import Mode
 from tests.tiering.segments.strategies import LOG
 from tiering.outcome import Failed
 from tiering.scrub.ports import Ask
+from tiering.scrub.report import Report
 from tiering.segments.records import SegmentObjects, SegmentRecord, SegmentState
 
 pytestmark = pytest.mark.slow
@@ -67,63 +68,59 @@ def overwritten_alike(wire: Wire, record: SegmentRecord) -> None:
     wire.client.put_object(Bucket=wire.bucket, Key=ref.key, Body=body)
 
 
-@pytest.mark.parametrize(
-    ("harm", "problem"),
-    [
-        (marked, "deleted"),
-        (gone, "missing"),
-        (gone_under_a_marker, "missing"),
-        (overwritten, "overwritten"),
-        (overwritten_alike, "overwritten"),
-    ],
-    ids=lambda each: getattr(each, "__name__", ""),
-)
+AWAY: dict[Callable[[Wire, SegmentRecord], None], str] = {
+    marked: "deleted",
+    gone: "missing",
+    gone_under_a_marker: "missing",
+    overwritten: "overwritten",
+    overwritten_alike: "overwritten",
+}
+
+
 @pytest.mark.parametrize("ask", [Ask(), LISTED], ids=["deep", "listed"])
-def test_a_version_that_is_not_the_live_one_is_found(
-    wire: Wire, harm: Callable[[Wire, SegmentRecord], None], problem: str, ask: Ask
-) -> None:
+def test_a_version_that_is_not_the_live_one_is_found(wire: Wire, ask: Ask) -> None:
     """By the listing already; said once, and in the log's inventory where that has a place for it."""
     wire.kit.copy()
-    harmed = wire.kit.copy()
-    harm(wire, harmed)
+    said = {}
+    for harm, problem in AWAY.items():
+        harmed = wire.kit.copy()
+        harm(wire, harmed)
+        said[f"{harmed.key_stem}.log"] = problem
 
     report = wire.kit.scrub(ask)
 
-    assert wire.kit.problems() == {"log": problem}
-    assert report.counts == {ScrubOutcome.VERIFIED: 5, ScrubOutcome.FAILED: 1}
+    assert {each.key: each.problem for each in report.told} == said
+    assert report.counts == {ScrubOutcome.VERIFIED: 13, ScrubOutcome.FAILED: 5}
     assert report.unknown_count == 0
-    named = [f"{harmed.key_stem}.log"]
     told = wire.kit.inventory
-    assert [list(told.missing_keys), list(told.deleted_keys)] == [
-        named if problem == "missing" else [],
-        named if problem == "deleted" else [],
-    ]
+    assert set(told.missing_keys) == {key for key, problem in said.items() if problem == "missing"}
+    assert set(told.deleted_keys) == {key for key, problem in said.items() if problem == "deleted"}
 
 
-@pytest.mark.parametrize(
-    ("stored", "problems"),
-    [
-        (lambda content: flip(content, CRC_COVERED), ["checksum", "checksum", "crc_mismatch"]),
-        (lambda content: flip(content, EPOCH_AT), ["checksum", "checksum", "epoch_back"]),
-        (lambda content: flip(content, 7), ["checksum", "checksum", "hole"]),
-        (lambda content: content[:-10], ["size"]),
-        (lambda content: content + b"more", ["size"]),
-        (lambda content: b"", ["size"]),
-    ],
-    ids=["inside a CRC", "outside of it", "base offset", "truncated", "longer", "empty"],
-)
-def test_other_bytes_than_were_copied_are_found(
-    wire: Wire, stored: Callable[[bytes], bytes], problems: list[str]
-) -> None:
-    """What the store says of them, and what they are themselves, each with its own word."""
-    wire.kit.copy(stored=stored)
+OTHER_BYTES: list[tuple[Callable[[bytes], bytes], list[str]]] = [
+    (lambda content: flip(content, CRC_COVERED), ["checksum", "crc_mismatch"]),
+    (lambda content: flip(content, EPOCH_AT), ["checksum", "epoch_back"]),
+    (lambda content: flip(content, 7), ["checksum", "hole"]),  # the first batch's base offset
+    (lambda content: content[:-10], ["size"]),
+    (lambda content: content + b"more", ["size"]),
+    (lambda content: b"", ["size"]),
+]
+
+
+def test_other_bytes_than_were_copied_are_found(wire: Wire) -> None:
+    """Each change by what it broke: within a CRC, outside of it, the length."""
+    said = {}
+    for stored, problems in OTHER_BYTES:
+        said[wire.kit.copy(stored=stored).base_offset] = problems
 
     report = wire.kit.scrub()
 
-    [failed] = report.told
-    assert isinstance(failed.outcome, Failed)
-    assert [each.kind for each in failed.outcome.problems] == problems
-    assert (failed.kind.value, failed.looks) == ("log", 2)
+    found = {}
+    for failed in report.told:
+        assert isinstance(failed.outcome, Failed)
+        assert (failed.kind.value, failed.looks) == ("log", 2)
+        found[failed.record.base_offset] = list(dict.fromkeys(each.kind for each in failed.outcome.problems))
+    assert found == said
 
 
 def test_two_objects_that_changed_places_are_found(wire: Wire) -> None:
@@ -185,46 +182,51 @@ def of_transactions(record: SegmentRecord) -> SegmentRecord:
     return replace(record, has_txn_index=True)
 
 
-@pytest.mark.parametrize(
-    ("says", "found"),
-    [
-        (counts_more, {"log": "differs"}),
-        (another_time, {"log": "differs"}),
-        (reaches_further, {"log": "hole", "aux": "aux"}),
-        (of_transactions, {"log": "differs"}),
-    ],
-    ids=lambda each: getattr(each, "__name__", ""),
-)
-def test_metadata_that_is_not_the_bytes_is_found(
-    wire: Wire, says: Callable[[SegmentRecord], SegmentRecord], found: dict[str, str]
-) -> None:
+OTHER_WORDS: list[tuple[Callable[[SegmentRecord], SegmentRecord], dict[str, str]]] = [
+    (counts_more, {"log": "differs"}),
+    (another_time, {"log": "differs"}),
+    (of_transactions, {"log": "differs"}),
+    (reaches_further, {"log": "hole", "aux": "aux"}),
+]
+
+
+def test_metadata_that_is_not_the_bytes_is_found(wire: Wire) -> None:
     """The bytes are sound, and as they were stored; the record speaks of others."""
-    wire.kit.copy(says=says)
+    said = {}
+    for says, problems in OTHER_WORDS:
+        said[wire.kit.copy(says=says).base_offset] = problems
 
-    wire.kit.scrub()
+    report = wire.kit.scrub()
 
-    assert wire.kit.problems() == found
+    assert by_segment(report) == said
 
 
-@pytest.mark.parametrize(
-    ("made", "found"),
-    [
-        ({"aux": lambda side: flip(side, 70)}, {"aux": "aux"}),
-        ({"aux": lambda side: side[:-3]}, {"aux": "aux"}),
-        ({"aux": lambda side: b"not one"}, {"aux": "aux"}),
-        ({"json": lambda said: b"{"}, {"json": "json"}),
-        ({"json": lambda said: said.replace(b'"orders"', b'"ordres"')}, {"json": "json"}),
-    ],
-)
-def test_what_stands_beside_the_segment_is_read_too(
-    wire: Wire, made: dict[str, Callable[[bytes], bytes]], found: dict[str, str]
-) -> None:
+BESIDE: list[tuple[dict[str, Callable[[bytes], bytes]], dict[str, str]]] = [
+    ({"aux": lambda side: flip(side, 70)}, {"aux": "aux"}),
+    ({"aux": lambda side: side[:-3]}, {"aux": "aux"}),
+    ({"aux": lambda _: b"not one"}, {"aux": "aux"}),
+    ({"json": lambda _: b"{"}, {"json": "json"}),
+    ({"json": lambda said: said.replace(b'"orders"', b'"ordres"')}, {"json": "json"}),
+]
+
+
+def test_what_stands_beside_the_segment_is_read_too(wire: Wire) -> None:
     """An `.aux` that cannot be read back, a `.json` that is not the record: stored so from the first."""
-    wire.kit.copy(**made)  # type: ignore[arg-type]  # each is one of the three
+    said = {}
+    for made, problems in BESIDE:
+        said[wire.kit.copy(**made).base_offset] = problems  # type: ignore[arg-type]  # each is one of three
 
-    wire.kit.scrub()
+    report = wire.kit.scrub()
 
-    assert wire.kit.problems() == found
+    assert by_segment(report) == said
+
+
+def by_segment(report: Report) -> dict[int, dict[str, str | None]]:
+    """What each object that is not right ended with, by its segment and kind."""
+    found: dict[int, dict[str, str | None]] = {}
+    for each in report.told:
+        found.setdefault(each.record.base_offset, {})[each.kind.value] = each.problem
+    return found
 
 
 def test_what_nobody_knows_of_is_found(wire: Wire) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiering.scrub.plan import Budget, Refusal, Subset, least_recent
@@ -11,6 +11,7 @@ from tiering.scrub.plan import Budget, Refusal, Subset, least_recent
 NAMES = st.lists(st.text(max_size=8), unique=True, max_size=30)
 
 
+@settings(deadline=None)
 @given(NAMES, st.integers(1, 9))
 def test_the_shares_have_every_name_once(names: list[str], parts: int) -> None:
     """Several hosts, each with its own share, together look at all and at nothing twice."""
@@ -42,6 +43,7 @@ def test_never_looked_at_comes_first_then_the_longest_ago() -> None:
     assert found == ["c", "d", "b", "a"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), max_size=20), st.integers(1, 100))
 def test_no_more_is_admitted_than_the_budget_has(sizes: list[int], max_bytes: int) -> None:
     """Something too large for any run is told from what is only too much for this one."""

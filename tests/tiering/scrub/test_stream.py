@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.encode.record_batch import PlainRecord, encode_batch
@@ -47,6 +47,7 @@ def from_file(content: bytes) -> SegmentScan:
         return scan(file.fileno(), base_offset=0)
 
 
+@settings(deadline=None)
 @given(CUTS)
 def test_every_batch_comes_once_and_whole(cuts: list[int]) -> None:
     """However the stream is cut, the windows are the content, cut at its batches."""
@@ -62,6 +63,7 @@ def test_every_batch_comes_once_and_whole(cuts: list[int]) -> None:
     assert sizes == [len(batch(base, size)) for base, size in enumerate(SIZES)]
 
 
+@settings(deadline=None)
 @given(CUTS, st.integers(0, len(CONTENT) - 1))
 def test_a_flipped_bit_is_the_same_defect_as_in_a_file(cuts: list[int], at: int) -> None:
     """Scanned as a stream, damaged bytes come to what the file's scan says of them, to the byte."""
@@ -70,6 +72,7 @@ def test_a_flipped_bit_is_the_same_defect_as_in_a_file(cuts: list[int], at: int)
     assert streamed(damaged, cuts) == from_file(damaged)
 
 
+@settings(deadline=None)
 @given(CUTS, st.integers(0, len(CONTENT)))
 def test_a_stream_that_ends_early_is_told_as_a_file_is(cuts: list[int], size_bytes: int) -> None:
     """Cut short inside a batch or between two."""
