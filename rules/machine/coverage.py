@@ -75,7 +75,8 @@ def bytes_of(state: LogState, replica: Replica | None, *, with_tier: bool) -> tu
         fresh = max(copy.end - max(copy.base, reached), 0)
         size = copy.size_bytes * fresh // max(copy.end - copy.base, 1)
         unique += size
-        if first is not None and copy.base >= first:
+        is_on_disk = first is not None and copy.base >= first
+        if replica is not None and is_on_disk and not meet(replica.holes, span(copy.base, copy.end)):
             beside += size
         reached = max(reached, copy.end)
     counted = sum(each.size_bytes for each in state.tier.values() if each.state in (STARTED, FINISHED))

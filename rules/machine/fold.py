@@ -58,7 +58,7 @@ from rules.events import (
     TrimCertified,
     Truncated,
 )
-from rules.machine import cluster, conditions, obligations, replicas, tier
+from rules.machine import cluster, conditions, deviations, obligations, replicas, tier
 from rules.machine.codec import copied
 from rules.machine.spans import join, span
 from rules.machine.state import RUNS_KEPT, Found, Gap, LogState, missing
@@ -174,11 +174,11 @@ def _apply(state: LogState, event: Event, told: Told, terms: Terms, now_ms: int)
     )
     if isinstance(event, ConfigEffective):
         at = event.metadata_offset if event.metadata_offset is not None else event.occurred_at_ms
-        obligations.track_deviations(
+        deviations.track(
             state, terms, at_ms=event.occurred_at_ms, anchor=str(at), changed_key=_topic_key(event.key)
         )
     elif isinstance(event, PolicyDeclared):
-        obligations.track_deviations(
+        deviations.track(
             state,
             terms,
             at_ms=event.occurred_at_ms,

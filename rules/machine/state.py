@@ -144,10 +144,11 @@ class Removal:
     due_ms: int
     bytes_at_most: int | None  # of the log, each offset once
     bytes_counted: int | None  # however wrongly they can be counted
-    covered: Spans  # by finished copies, when it went
+    covered: Spans  # by other finished copies, when it went and once it settled
     was_led: bool
     is_decided: bool = False
     is_unjustified: bool = False
+    start_then: int | None = None  # the log's, once it settled
 
 
 @dataclass(slots=True, kw_only=True)
@@ -162,6 +163,7 @@ class Rise:
     due_ms: int
     bytes_counted: int | None  # however wrongly they can be counted
     uncovered: Spans | None = None  # once it was decided
+    advances: list[Advance] = field(default_factory=list)  # its leader's, by which it was
 
 
 @dataclass(slots=True, kw_only=True)

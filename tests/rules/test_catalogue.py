@@ -14,7 +14,18 @@ import rules.catalogue
 from rules.catalogue import RULES, Severity, Sort, rule, rule_set_hash
 from rules.catalogue.page import pages
 from rules.events import KINDS
-from rules.machine import causes, cluster, conditions, emitters, fleet, obligations, replicas, tier
+from rules.machine import (
+    causes,
+    cluster,
+    conditions,
+    deviations,
+    emitters,
+    fleet,
+    obligations,
+    removals,
+    replicas,
+    tier,
+)
 
 DOCS = Path(__file__).parents[2] / "docs" / "rules"
 # RULES.md's own table, and what AUDIT_FACTS adds to it (points 2, 12 and 19).
@@ -62,7 +73,7 @@ def test_the_evidence_of_a_rule_about_logs_is_kinds_of_events() -> None:
 
 def test_the_machine_finds_what_the_catalogue_has_and_all_of_it() -> None:
     """Each rule about logs, emitters or the fleet is said in the machine, and none that is not here."""
-    modules = (replicas, tier, cluster, obligations, conditions, emitters, fleet)
+    modules = (replicas, tier, cluster, obligations, removals, deviations, conditions, emitters, fleet)
     said = set()
     for module in modules:
         for node in ast.walk(ast.parse(inspect.getsource(module))):

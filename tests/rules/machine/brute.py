@@ -412,7 +412,7 @@ class Judge:
         sort = "local" if self.mode == "ours" else "total"
         by_retention = self._may_go(newest_ms, event.size_bytes, held, from_ms, at_ms, sort)
         asked = all(self._asked_for(o, from_ms, at_ms) for o in offsets)
-        if by_retention:
+        if by_retention and not set(offsets) <= in_tier:
             self._review(newest_ms, event.size_bytes, held, at_ms, offsets.start, sort)
         below = self.mode != "ours" and self._below_a_justified_start(at_ms, offsets)
         is_fine = by_retention or asked or set(offsets) <= in_tier or below
