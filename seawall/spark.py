@@ -4,8 +4,8 @@ Owns the session's settings and nothing that runs on it: transforms take DataFra
 pyspark is imported here and in modules named spark, nowhere else. Jars come from the pinned classpaths, on
 the driver's class path, so that nothing is fetched and nothing is copied at start.
 
-Spark keeps everything it writes for itself under the folder it is given: <work>/spark.log, local, tmp,
-warehouse.
+Spark keeps everything it writes for itself under the folder it is given: <work>/spark.log, classes, local,
+tmp, warehouse.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from seawall.delta import spark as conditional
 from seawall.jvm.classpath import jars
 from seawall.jvm.java import find_java
 
@@ -64,24 +65,27 @@ def spark_session(
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A local session. `settings` are Spark's own, over ours. One process has one: the first wins."""
-    for folder in ("local", "tmp", "warehouse"):
+    for folder in ("classes", "local", "tmp", "warehouse"):
         (work / folder).mkdir(parents=True, exist_ok=True)
     _use_this_pyspark()
-    classpaths = ["spark", *(["s3a"] if s3 is not None else [])]
+    paths = [*jars("spark"), *([*jars("s3a"), work / "classes"] if s3 is not None else [])]
     chosen = {
-        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for name in classpaths for jar in jars(name)),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, paths)),
         "spark.driver.memory": f"{driver_memory_mib}m",
         "spark.driver.extraJavaOptions": _java_options(work),
         **_local_settings(work),
         **DELTA,
         **FEW_PARTITIONS,
-        **(s3a_settings(s3) if s3 is not None else {}),
+        **(s3a_settings(s3) | conditional.SETTINGS if s3 is not None else {}),
         **(settings or {}),
     }
     builder = SparkSession.builder.appName(app_name).master(f"local[{cores}]")
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if s3 is not None:
+        conditional.compile_into(session, work / "classes")
+    return session
 
 
 def _local_settings(work: Path) -> dict[str, str]:

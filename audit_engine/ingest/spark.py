@@ -28,9 +28,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
@@ -103,6 +103,8 @@ class Ingest:
         self._topic_id = ""
         self._events = self._quarantine = Standing(number=-1, mark=None, next_offsets={})
         self._failed: BaseException | None = None
+        self._in_batch = Lock()
+        self._between: Callable[[], None] = lambda: None
         self._expects_unreadable = False  # as the batch before had some
         self.so_far = Ingested()
 
@@ -111,8 +113,14 @@ class Ingest:
         self._attempts(self._to_the_end)
         return self.so_far
 
-    def continuously(self, stop: Event, *, every_s: int) -> Ingested:
-        """Batch after batch, one commit each `every_s` at most, until told to stop between two of them."""
+    def continuously(
+        self, stop: Event, *, every_s: int, between: Callable[[], None] = lambda: None
+    ) -> Ingested:
+        """Batch after batch, one commit each `every_s` at most, until told to stop between two of them.
+
+        `between` is called after each batch, while nothing is read or written.
+        """
+        self._between = between
         self._attempts(lambda begun: self._until(begun, stop, every_s))
         return self.so_far
 
@@ -203,20 +211,24 @@ class Ingest:
 
     def _to_the_end(self, begun: Onward) -> None:
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix="ingest-") as checkpoint:
-            query = self._query(begun, Path(checkpoint), availableNow=True)
+            query = self._query(begun, Path(checkpoint), Event(), availableNow=True)
             query.awaitTermination()
 
     def _until(self, begun: Onward, stop: Event, every_s: int) -> None:
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix="ingest-") as checkpoint:
-            query = self._query(begun, Path(checkpoint), processingTime=f"{every_s} seconds")
+            ending = Event()
+            query = self._query(begun, Path(checkpoint), ending, processingTime=f"{every_s} seconds")
             try:
                 while not query.awaitTermination(POLL_S):
                     if stop.is_set():
-                        return
+                        break
             finally:
+                ending.set()
+                with self._in_batch:  # Spark would cancel it halfway; none begins after it
+                    pass
                 query.stop()
 
-    def _query(self, begun: Onward, checkpoint: Path, **trigger: bool | str) -> StreamingQuery:
+    def _query(self, begun: Onward, checkpoint: Path, ending: Event, **trigger: bool | str) -> StreamingQuery:
         starts = {self._source.topic: {str(p): offset for p, offset in sorted(begun.starts.items())}}
         reader = (
             self._spark.readStream.format("kafka")
@@ -230,14 +242,16 @@ class Ingest:
             reader = reader.option(f"kafka.{name}", value)
 
         def take(rows: DataFrame, batch_id: int) -> None:
-            if self._failed is not None:
-                return
-            try:
-                self._batch(rows, _ends(checkpoint, batch_id, self._source.topic), begun.starts)
-            except BaseException as failed:
-                self._failed = failed
-                # Spark would wait for ever for an answer from what is no Exception.
-                raise _BatchFailed(str(failed)) from failed
+            with self._in_batch:
+                if self._failed is not None or ending.is_set():
+                    return
+                try:
+                    self._batch(rows, _ends(checkpoint, batch_id, self._source.topic), begun.starts)
+                    self._between()
+                except BaseException as failed:
+                    self._failed = failed
+                    # Spark would wait for ever for an answer from what is no Exception.
+                    raise _BatchFailed(str(failed)) from failed
 
         return (
             # Examined here and not batch by batch, so that Spark plans and compiles it once.

@@ -46,6 +46,17 @@ class TableUnfit(AuditTableError):
 
 
 @dataclass(kw_only=True, eq=False)
+class TableBehind(AuditTableError):
+    """{table} is an older Seawall's: it has no column {columns}
+
+    Run `seawall audit maintain`, which adds them. Nothing was read, and no offset was moved.
+    """
+
+    table: str
+    columns: str
+
+
+@dataclass(kw_only=True, eq=False)
 class TopicReplaced(AuditTableError):
     """{topic} is not the topic that {table} was filled from: {why}
 
@@ -73,13 +84,14 @@ class TopicEndsEarlier(AuditTableError):
 
 @dataclass(kw_only=True, eq=False)
 class UnguardedStore(AuditTableError):
-    """{tables} is on S3, where one ingest's commit can silently cover another's
+    """{tables} is on a store that does not keep one writer's commit from covering another's: {why}
 
-    Nothing there excludes a second writer yet. If this is the only process that ever writes to these tables,
-    say so with --single-driver-i-accept.
+    Seawall needs of it that it refuses to create an object that exists (`If-None-Match: *`), as AWS S3 does.
+    If this is the only process that ever writes to these tables, say so with --single-driver-i-accept.
     """
 
     tables: str
+    why: str
 
 
 @dataclass(kw_only=True, eq=False)

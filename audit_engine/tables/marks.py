@@ -6,6 +6,7 @@
     topic, topic_id  what was read
     ranges           {partition: [start, end)} of Kafka offsets that this commit holds, whole
     next             {partition: offset} from which to go on, of every partition known
+    replayed         {partition: [[start, end), ...]} that came from the quarantine, if any did
 
 Owns this form and the arithmetic of ranges. Refuses to guess: metadata that is not ours is None.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Offsets: TypeAlias = Mapping[int, int]  # by partition
@@ -34,10 +35,11 @@ class Mark:
     topic_id: str
     ranges: Mapping[int, Range]
     next_offsets: Offsets
+    replayed: Mapping[int, tuple[Range, ...]] = field(default_factory=dict)
 
 
 def written(mark: Mark) -> str:
-    members = {
+    members: dict[str, object] = {
         FORM: VERSION,
         "token": mark.token,
         "number": mark.number,
@@ -46,6 +48,8 @@ def written(mark: Mark) -> str:
         "ranges": {str(partition): list(ends) for partition, ends in sorted(mark.ranges.items())},
         "next": {str(partition): offset for partition, offset in sorted(mark.next_offsets.items())},
     }
+    if mark.replayed:
+        members["replayed"] = {str(p): [list(ends) for ends in each] for p, each in mark.replayed.items()}
     return json.dumps(members, separators=(",", ":"))
 
 
@@ -62,6 +66,10 @@ def read(text: str | None) -> Mark | None:
             topic_id=members["topic_id"],
             ranges={int(partition): (start, end) for partition, (start, end) in members["ranges"].items()},
             next_offsets={int(partition): offset for partition, offset in members["next"].items()},
+            replayed={
+                int(partition): tuple((start, end) for start, end in each)
+                for partition, each in members.get("replayed", {}).items()
+            },
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

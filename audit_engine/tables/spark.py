@@ -17,18 +17,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta.exceptions import DeltaConcurrentModificationException
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from audit_engine.tables.columns import COLUMNS, EVENTS, QUARANTINE, STRUCTURE, Column
-from audit_engine.tables.errors import CommitSkipped, OtherWriter, TableUnfit
+from audit_engine.tables.errors import CommitSkipped, OtherWriter, TableBehind, TableUnfit
 from audit_engine.tables.marks import Mark, read, written
 
 APP_ID = "seawall.audit.ingest"
-NEW_FIRST = 20  # commits looked through before all of the history is asked for
+NEW_FIRST = (
+    20,
+    400,
+    None,
+)  # commits looked through, and if it is not there, more; at last all of the history
 PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.enableChangeDataFeed": "true",
@@ -37,6 +50,18 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
 CONSTRAINT = "structure"
+POSITION = ("kafka_topic", "kafka_partition", "kafka_offset")
+# What Delta raises when another's commit came first. In its Python none of them is a kind of the last.
+CONFLICTS = (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    MetadataChangedException,
+    ProtocolChangedException,
+    DeltaConcurrentModificationException,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +74,15 @@ class Standing:
 
 
 class EvidenceTable:
-    """One table. Made where there is none; columns that it does not have yet are added."""
+    """One table. Made where there is none; one that lacks columns is for who adds them, `may_be_behind`."""
 
-    def __init__(self, spark: SparkSession, root: str, name: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, name: str, *, may_be_behind: bool = False) -> None:
         self.name = name
-        self.path = f"{root.rstrip('/')}/{name}"
+        self.path = path_of(root, name)
         self._spark = spark
         self._columns = COLUMNS[name]
         self._make()
-        self._check()
+        self._check(may_be_behind=may_be_behind)
 
     def rows(self) -> DataFrame:
         return self._spark.read.format("delta").load(self.path)
@@ -89,20 +114,17 @@ class EvidenceTable:
                 .option("userMetadata", written(mark))
                 .save(self.path)
             )
-        except DeltaConcurrentModificationException as refused:
+        except CONFLICTS as refused:
             raise OtherWriter(table=self.path) from refused
         before_reading_back()
         if not self._holds(mark):
             raise CommitSkipped(table=self.path, number=mark.number)
 
     def _holds(self, mark: Mark) -> bool:
-        return any(found == mark for found in self._marks(NEW_FIRST)) or any(
-            found == mark for found in self._marks(None)
-        )
+        return any(mark in self._marks(limit) for limit in NEW_FIRST)
 
     def _last_mark(self) -> Mark | None:
-        newest = next(iter(self._marks(NEW_FIRST)), None)
-        return newest if newest is not None else next(iter(self._marks(None)), None)
+        return next((found[0] for limit in NEW_FIRST if (found := self._marks(limit))), None)
 
     def _marks(self, limit: int | None) -> list[Mark]:
         """Newest first. What others commit, such as OPTIMIZE, has none."""
@@ -131,34 +153,44 @@ class EvidenceTable:
             builder = builder.property(name, value)
         builder.execute()
 
-    def _check(self) -> None:
+    def _check(self, *, may_be_behind: bool) -> None:
         found = {each.name: each for each in self.rows().schema}
         for column in self._columns:
             there = found.get(column.name)
             if there is not None and there.dataType.simpleString() != _type(column):
                 why = f"{column.name} is {there.dataType.simpleString()}, not {_type(column)}"
                 raise TableUnfit(table=self.path, why=why)
-        missing = [column for column in self._columns if column.name not in found]
+        missing = self.missing()
         if needed := [column.name for column in missing if column.is_needed]:
             raise TableUnfit(table=self.path, why=f"it has no {', '.join(needed)}")
-        if missing:
-            added = ", ".join(f"`{column.name}` {column.sql_type}" for column in missing)
-            self._spark.sql(f"ALTER TABLE {self._quoted} ADD COLUMNS ({added})")
-        properties = self._properties()
-        if f"delta.constraints.{CONSTRAINT}" not in properties:  # also after a kill between the two commits
+        if missing and not may_be_behind:
+            raise TableBehind(table=self.path, columns=", ".join(column.name for column in missing))
+        properties = self.properties()
+        if f"delta.constraints.{CONSTRAINT}" not in properties:  # after a kill between the two commits
             self._spark.sql(
-                f"ALTER TABLE {self._quoted} ADD CONSTRAINT {CONSTRAINT} CHECK ({STRUCTURE[self.name]})"
+                f"ALTER TABLE {self.quoted} ADD CONSTRAINT {CONSTRAINT} CHECK ({STRUCTURE[self.name]})"
             )
         if properties.get("delta.appendOnly") != "true":
             raise TableUnfit(
                 table=self.path, why="delta.appendOnly is not true: somebody may change its rows"
             )
 
+    def missing(self) -> list[Column]:
+        """Columns that are known here and not there."""
+        there = set(self.rows().columns)
+        return [column for column in self._columns if column.name not in there]
+
+    def add_columns(self) -> None:
+        """Those that are missing, at the end; null in every row that there is."""
+        added = ", ".join(f"`{column.name}` {column.sql_type}" for column in self.missing())
+        if added:
+            self._spark.sql(f"ALTER TABLE {self.quoted} ADD COLUMNS ({added})")
+
     @property
-    def _quoted(self) -> str:
+    def quoted(self) -> str:
         return f"delta.`{self.path.replace('`', '``')}`"
 
-    def _properties(self) -> dict[str, str]:
+    def properties(self) -> dict[str, str]:
         [detail] = DeltaTable.forPath(self._spark, self.path).detail().select("properties").collect()
         return dict(detail["properties"])
 
@@ -170,11 +202,15 @@ class EvidenceTables:
 
 
 def open_tables(spark: SparkSession, root: str) -> EvidenceTables:
-    """Both tables under `root`. Raises TableUnfit."""
+    """Both tables under `root`. Raises TableUnfit, TableBehind."""
     return EvidenceTables(
         events=EvidenceTable(spark, root, EVENTS),
         quarantine=EvidenceTable(spark, root, QUARANTINE),
     )
+
+
+def path_of(root: str, name: str) -> str:
+    return f"{root.rstrip('/')}/{name}"
 
 
 def _type(column: Column) -> str:
@@ -182,13 +218,22 @@ def _type(column: Column) -> str:
 
 
 def quarantine_rows(spark: SparkSession, root: str, *, limit: int) -> list[dict[str, Any]]:
-    """The quarantine's newest rows, by day and position. TableUnfit where there is none."""
-    path = f"{root.rstrip('/')}/{QUARANTINE}"
+    """The quarantine's newest rows, by day and position, and of each whether it is in audit_events by now.
+
+    TableUnfit where there is no quarantine.
+    """
+    path, events = path_of(root, QUARANTINE), path_of(root, EVENTS)
     if not DeltaTable.isDeltaTable(spark, path):
         raise TableUnfit(table=path, why="there is none; `seawall audit ingest` makes it")
     newest = [F.desc(name) for name in ("ingest_day", "kafka_partition", "kafka_offset")]
     rows = spark.read.format("delta").load(path).orderBy(*newest).limit(limit).collect()
-    return [row.asDict() for row in rows]
+    offsets = [row["kafka_offset"] for row in rows if row["value"] is not None]
+    replayed = set()
+    if offsets and DeltaTable.isDeltaTable(spark, events):
+        within = F.col("kafka_offset").between(min(offsets), max(offsets))
+        there = spark.read.format("delta").load(events).where(within & F.col("kafka_offset").isin(offsets))
+        replayed = {tuple(row) for row in there.select(*POSITION).collect()}
+    return [row.asDict() | {"is_replayed": tuple(row[name] for name in POSITION) in replayed} for row in rows]
 
 
 def schema_of(columns: tuple[Column, ...]) -> StructType:

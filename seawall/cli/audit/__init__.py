@@ -8,6 +8,7 @@ audit = verb_group(
     {
         "ingest": "seawall.cli.audit.ingest",
         "quarantine": "seawall.cli.audit.quarantine",
+        "maintain": "seawall.cli.audit.maintain",
         "run": "seawall.cli.audit.run",
         "status": "seawall.cli.audit.verdicts",
         "findings": "seawall.cli.audit.verdicts",

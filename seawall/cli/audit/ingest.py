@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
-from datetime import datetime, timezone
+from collections.abc import Callable
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seawall.cli.audit.options import TablesAt, tables_at
+from audit_engine.tables.errors import AuditTableError
+from seawall.cli.audit.options import IsOnlyDriver, TablesAt, tables_at, today
 from seawall.cli.exit_codes import CLEAN, FINDINGS
 from seawall.cli.options import Bootstrap, EndpointUrl, Json, Region, load_settings
 
 if TYPE_CHECKING:
-    from audit_engine.ingest.spark import Ingested
+    from audit_engine.ingest.spark import Ingest, Ingested
 
 
 def ingest(
@@ -24,13 +25,7 @@ def ingest(
         bool, typer.Option("--once/--continuous", help="All that is there now, or on until SIGTERM.")
     ] = True,
     tables: TablesAt = None,
-    is_only_driver: Annotated[
-        bool,
-        typer.Option(
-            "--single-driver-i-accept",
-            help="Nobody else writes these tables: for a store that does not exclude a second writer.",
-        ),
-    ] = False,
+    is_only_driver: IsOnlyDriver = False,
     bootstrap: Bootstrap = None,
     endpoint_url: EndpointUrl = None,
     region: Region = None,
@@ -40,6 +35,9 @@ def ingest(
 
     Where to go on is read from the tables themselves; there is no other state, and a run that is killed at
     any point is taken up by the next. One ingest of the same tables at a time.
+
+    With --continuous, what `seawall audit maintain` does is done between two batches once a day. SIGTERM ends
+    it behind the batch that is being written.
 
     Exits with 0 if all is in audit_events, 1 if something had to go to audit_quarantine or the topic's
     retention took events that were never ingested.
@@ -67,6 +65,7 @@ def ingest(
     from audit_engine.ingest.spark import Ingest, IngestSource
     from audit_engine.tables.spark import open_tables
     from seawall.audit.spark import session
+    from seawall.audit.upkeep.spark import upkeep
 
     source = IngestSource(topic=settings.audit.topic, client=client, reach=KafkaReach(config))
     with session(settings, root, is_only_driver=is_only_driver) as (spark, folder):
@@ -74,13 +73,37 @@ def ingest(
             spark,
             open_tables(spark, root),
             source,
-            day=lambda: datetime.now(timezone.utc).date().isoformat(),
+            day=today,
             batch_records_max=settings.audit.batch_records_max,
             scratch=folder,
         )
-        done = run.once() if once else run.continuously(stop, every_s=settings.audit.commit_every_s)
+        if once:
+            done = run.once()
+        else:
+            between = _Between(lambda: upkeep(spark, root), run)
+            done = run.continuously(stop, every_s=settings.audit.commit_every_s, between=between)
     _say(done, as_json=as_json)
     raise typer.Exit(FINDINGS if done.lost or done.quarantined else CLEAN)
+
+
+class _Between:
+    """After each batch of a service: a line for its log, and once a day the tables' upkeep."""
+
+    def __init__(self, upkeep: Callable[[], object], run: Ingest) -> None:
+        self._upkeep = upkeep
+        self._run = run
+        self._done_on = today()
+
+    def __call__(self) -> None:
+        done = self._run.so_far
+        typer.echo(f"{done.offsets} offsets in {done.batches} commits", err=True)
+        if self._done_on == today():
+            return
+        self._done_on = today()
+        try:
+            self._upkeep()
+        except AuditTableError as failed:  # evidence goes before tidiness; tomorrow is another day
+            typer.echo(f"upkeep was given up: {failed}", err=True)
 
 
 def _say(done: Ingested, *, as_json: bool) -> None:

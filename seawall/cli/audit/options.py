@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Annotated, TypeAlias
 
 import typer
@@ -13,6 +14,20 @@ TablesAt: TypeAlias = Annotated[
     str | None,
     typer.Option("--tables", metavar="PLACE", help="A folder or s3a://bucket/prefix, for audit.tables."),
 ]
+
+
+IsOnlyDriver: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--single-driver-i-accept",
+        help="Nobody else writes these tables: for a store on which a second writer could cover a commit.",
+    ),
+]
+
+
+def today() -> str:
+    """The day of a commit made now."""
+    return datetime.now(timezone.utc).date().isoformat()
 
 
 def tables_at(settings: Settings) -> str:

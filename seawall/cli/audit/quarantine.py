@@ -1,24 +1,27 @@
-"""`seawall audit quarantine list`: what could not be taken for an event, and what was lost. Read-only."""
+"""`seawall audit quarantine list|replay`: what could not be taken for an event, and what was lost."""
 
 from __future__ import annotations
 
 import base64
 import json
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from seawall.cli.audit.options import TablesAt, tables_at
+from seawall.cli.audit.options import IsOnlyDriver, TablesAt, tables_at, today
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS
 from seawall.cli.options import EndpointUrl, Json, Region, load_settings
 
 LIMIT = 100
-HEADER = ("day", "topic", "partition", "offsets", "reason", "bytes", "detail")
+HEADER = ("day", "topic", "partition", "offsets", "reason", "bytes", "replayed", "detail")
 
 quarantine = typer.Typer(
-    help="Look at what could not be taken for an event.", no_args_is_help=True, rich_markup_mode=None
+    help="Look at what could not be taken for an event, and take up what can be by now.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -40,7 +43,7 @@ def list_quarantine(
 
     With --json, keys and values are there in full, as base64.
 
-    Exits with 0 if there are none, 1 if there are.
+    Exits with 0 if there are none but such as were replayed since, 1 if there are.
     """
     settings = load_settings(
         context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
@@ -58,7 +61,49 @@ def list_quarantine(
         print_table(HEADER, [_cells(row) for row in rows])
     else:
         typer.echo("nothing is in quarantine")
-    raise typer.Exit(FINDINGS if rows else CLEAN)
+    raise typer.Exit(CLEAN if all(row["is_replayed"] for row in rows) else FINDINGS)
+
+
+@quarantine.command("replay")
+def replay_quarantine(
+    context: typer.Context,
+    is_dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be, and write nothing.")
+    ] = False,
+    tables: TablesAt = None,
+    is_only_driver: IsOnlyDriver = False,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Append to audit_events what can be read by now: after an upgrade, or after a limit was raised.
+
+    Each record once, however often this is run or killed; the quarantine keeps its rows. What retention took
+    cannot be replayed.
+
+    Exits with 0 if all records in quarantine can be read by now, 1 if some still cannot.
+    """
+    settings = load_settings(
+        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
+    ).settings
+    from audit_engine.ingest.replay.spark import replay
+    from audit_engine.tables.place import root_of
+    from audit_engine.tables.spark import open_tables
+    from seawall.audit.spark import session
+
+    root = root_of(tables_at(settings))
+    writes_alone = None if is_dry_run else is_only_driver
+    with session(settings, root, is_only_driver=writes_alone) as (spark, _):
+        done = replay(spark, open_tables(spark, root), day=today(), is_dry_run=is_dry_run)
+    if as_json:
+        typer.echo(json.dumps(asdict(done) | {"is_dry_run": is_dry_run}, indent=2))
+    else:
+        would = "would be " if is_dry_run else ""
+        typer.echo(
+            f"{done.looked_at} records in quarantine: {done.replayed} {would}replayed,"
+            f" {done.replayed_before} replayed before, {done.unreadable} cannot be read"
+        )
+    raise typer.Exit(FINDINGS if done.unreadable else CLEAN)
 
 
 def _as_json(row: dict[str, Any]) -> dict[str, Any]:
@@ -77,5 +122,6 @@ def _cells(row: dict[str, Any]) -> tuple[Text, ...]:
         Text(f"[{row['kafka_offset']}, {row['kafka_end_offset']})"),
         Text(row["reason"]),
         Text(size),
+        Text("yes" if row["is_replayed"] else ""),
         Text(row["detail"]),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +11,9 @@ from hypothesis import strategies as st
 from audit_engine.ingest.client import java_properties
 from audit_engine.ingest.position import Lost, TopicReach, onward, untold
 from audit_engine.tables import columns
-from audit_engine.tables.errors import PropertyUntranslated, UnguardedStore
+from audit_engine.tables.errors import PropertyUntranslated
 from audit_engine.tables.marks import Mark, furthest, ranges, read, written
-from audit_engine.tables.place import writable_root
+from audit_engine.tables.place import root_of
 
 OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 100))
 
@@ -111,10 +113,8 @@ def test_each_column_has_one_name_and_the_envelope_comes_first() -> None:
     assert own == {column.name for column in columns.OWN}
 
 
-def test_tables_on_s3_ask_for_a_word_that_nobody_else_writes() -> None:
-    """Two drivers lose commits there without a sign."""
-    with pytest.raises(UnguardedStore):
-        writable_root("s3a://bucket/tables", is_only_driver=False)
-
-    assert writable_root("s3a://bucket/tables/", is_only_driver=True) == "s3a://bucket/tables"
-    assert writable_root("/a/b", is_only_driver=False) == "/a/b"
+def test_a_place_is_a_folder_or_a_prefix_of_a_bucket() -> None:
+    """A folder may be named from where one stands."""
+    assert root_of("s3a://bucket/tables/") == "s3a://bucket/tables"
+    assert root_of("/a/b") == "/a/b"
+    assert root_of("tables") == str(Path.cwd() / "tables")

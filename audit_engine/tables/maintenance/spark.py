@@ -1,0 +1,100 @@
+"""Carries the upkeep of one table out: ALTER, OPTIMIZE, VACUUM, a checkpoint.
+
+OPTIMIZE changes no row and conflicts with no append; two of them at once conflict, and Delta refuses one.
+VACUUM goes by the table's own window, and Delta itself refuses a shorter one.
+
+Owns these statements. Invariant: each is one commit of Delta's, so that it may be killed and begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from audit_engine.tables.columns import EVENTS
+from audit_engine.tables.errors import OtherWriter, TableUnfit
+from audit_engine.tables.maintenance import FILE_BYTES, DayFiles, Upkeep, drifted, due
+from audit_engine.tables.spark import CONFLICTS, PROPERTIES, EvidenceTable, path_of
+
+FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
+NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+ORDER = {EVENTS: "log_id"}  # how a run asks: one log, or all logs of a day
+
+Say = Callable[[str], None]
+
+
+def needed(spark: SparkSession, root: str, name: str, *, today: str) -> Upkeep:
+    """What there is to do, and nothing done. Raises TableUnfit where there is no such table."""
+    path = path_of(root, name)
+    if not DeltaTable.isDeltaTable(spark, path):
+        raise TableUnfit(table=path, why="there is none; `seawall audit ingest` makes it")
+    table = EvidenceTable(spark, root, name, may_be_behind=True)
+    unneeded = spark.sql(f"VACUUM {table.quoted} DRY RUN").count()
+    return Upkeep(
+        table=name,
+        columns=tuple(column.name for column in table.missing()),
+        properties=drifted(table.properties(), PROPERTIES),
+        days=due(_days(spark, path), today=today),
+        unneeded_files=unneeded,
+    )
+
+
+def carry_out(spark: SparkSession, root: str, upkeep: Upkeep, *, say: Say = lambda _: None) -> Upkeep:
+    """What was done, with the files that each day has now. Raises OtherWriter where another did it too."""
+    table = EvidenceTable(spark, root, upkeep.table, may_be_behind=True)
+    try:
+        if upkeep.columns:
+            say(f"{upkeep.table}: adding {len(upkeep.columns)} columns")
+            table.add_columns()
+        if upkeep.properties:
+            say(f"{upkeep.table}: setting {', '.join(upkeep.properties)}")
+            wanted = ", ".join(f"'{name}' = '{value}'" for name, value in upkeep.properties.items())
+            spark.sql(f"ALTER TABLE {table.quoted} SET TBLPROPERTIES ({wanted})")
+        for each in upkeep.days:
+            say(f"{upkeep.table}: {each.day}, {each.files} files, {each.size_bytes} bytes")
+            _optimize(spark, table, each.day)
+    except CONFLICTS as refused:
+        raise OtherWriter(table=table.path) from refused
+    if upkeep.unneeded_files:
+        say(f"{upkeep.table}: removing files that no kept version names")
+        spark.sql(f"VACUUM {table.quoted}")
+    _delta_log(spark, table.path).checkpoint()
+    now = {each.day: each for each in _days(spark, table.path)}
+    return replace(upkeep, days=tuple(now.get(each.day, each) for each in upkeep.days))
+
+
+def _optimize(spark: SparkSession, table: EvidenceTable, day: str) -> None:
+    column = ORDER.get(table.name)
+    by = f" ZORDER BY ({column})" if column else ""
+    spark.conf.set(FILE_SIZE, str(FILE_BYTES))
+    spark.conf.set(NOTE, '{"seawall_maintain":1}')
+    try:
+        spark.sql(f"OPTIMIZE {table.quoted} WHERE ingest_day = DATE '{day}'{by}")
+    finally:
+        spark.conf.unset(FILE_SIZE)
+        spark.conf.unset(NOTE)
+
+
+def _days(spark: SparkSession, path: str) -> list[DayFiles]:
+    files = DataFrame(_snapshot(spark, path).allFiles().toDF(), spark)
+    sizes = files.select(F.col("partitionValues")["ingest_day"].alias("day"), "size")
+    found = sizes.groupBy("day").agg(F.count("*").alias("files"), F.sum("size").alias("bytes")).collect()
+    return [DayFiles(day=row["day"], files=row["files"], size_bytes=row["bytes"]) for row in found]
+
+
+def _delta_log(spark: SparkSession, path: str) -> Any:
+    return _with_snapshot(spark, path)._1()
+
+
+def _snapshot(spark: SparkSession, path: str) -> Any:
+    return _with_snapshot(spark, path)._2()
+
+
+def _with_snapshot(spark: SparkSession, path: str) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, path)

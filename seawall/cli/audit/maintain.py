@@ -1,0 +1,79 @@
+"""`seawall audit maintain`: what the tables of evidence need from time to time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seawall.cli.audit.options import IsOnlyDriver, TablesAt, tables_at
+from seawall.cli.exit_codes import CLEAN
+from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+
+if TYPE_CHECKING:
+    from audit_engine.tables.maintenance import Upkeep
+
+
+def maintain(
+    context: typer.Context,
+    is_dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what there is to do, and do none.")
+    ] = False,
+    tables: TablesAt = None,
+    is_only_driver: IsOnlyDriver = False,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Add new columns, make a closed day's many files few, remove what the declared windows let go.
+
+    Once a day, and first after an upgrade. It may run beside an ingest, and be killed. No row is changed, and
+    no window becomes shorter: files go 30 days after no version needs them, versions after 400 days.
+
+    Exits with 0 if the tables have what they need; with --dry-run, if it could be told.
+    """
+    settings = load_settings(
+        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
+    ).settings
+    from audit_engine.tables.place import root_of
+    from seawall.audit.spark import session
+    from seawall.audit.upkeep.spark import upkeep
+
+    root = root_of(tables_at(settings))
+    writes_alone = None if is_dry_run else is_only_driver
+    with session(settings, root, is_only_driver=writes_alone) as (spark, _):
+        done = upkeep(spark, root, is_dry_run=is_dry_run, say=lambda text: typer.echo(text, err=True))
+    if as_json:
+        typer.echo(json.dumps([_as_json(before, after, is_dry_run) for before, after in done], indent=2))
+    else:
+        for before, after in done:
+            _say(before, after, is_dry_run=is_dry_run)
+    raise typer.Exit(CLEAN)
+
+
+def _as_json(before: Upkeep, after: Upkeep, is_dry_run: bool) -> dict[str, Any]:
+    days = [
+        {"day": was.day, "files": was.files, "size_bytes": was.size_bytes}
+        | ({} if is_dry_run else {"files_now": now.files, "size_bytes_now": now.size_bytes})
+        for was, now in zip(before.days, after.days, strict=True)
+    ]
+    return asdict(before) | {"days": days, "is_dry_run": is_dry_run}
+
+
+def _say(before: Upkeep, after: Upkeep, *, is_dry_run: bool) -> None:
+    would = "would " if is_dry_run else ""
+    lines = []
+    if before.columns:
+        lines.append(f"{would}add {len(before.columns)} columns: {', '.join(before.columns)}")
+    if before.properties:
+        lines.append(
+            f"{would}set {', '.join(f'{name} = {value}' for name, value in before.properties.items())}"
+        )
+    for was, now in zip(before.days, after.days, strict=True):
+        into = f"make fewer: {was.files_wanted} wanted" if is_dry_run else f"now {now.files}"
+        lines.append(f"{was.day}: {was.files} files of {was.size_bytes} bytes, {would}{into}")
+    if before.unneeded_files:
+        lines.append(f"{would}remove {before.unneeded_files} files or folders that no kept version needs")
+    typer.echo(f"{before.table}: {'; '.join(lines) if lines else 'nothing to do'}")
