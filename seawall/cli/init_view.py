@@ -63,7 +63,7 @@ def _controllers(found: Report) -> str:
 
 
 def _show_topics(found: Report) -> None:
-    own = sorted(found.own_topics, key=lambda topic: -(found.rates[topic].bytes_per_day or 0))
+    own = sorted(found.own_topics, key=lambda topic: _weight(found.rates[topic]), reverse=True)
     if not own:
         return
     typer.echo()
@@ -82,6 +82,10 @@ def _show_topics(found: Report) -> None:
     print_table(header, [_topic_row(found, topic) for topic in own[:TOPICS_SHOWN]])
     if len(own) > TOPICS_SHOWN:
         typer.echo(f"and {amounts.things(len(own) - TOPICS_SHOWN, 'topic')} more, which --json has")
+
+
+def _weight(rate: TopicRate) -> tuple[float, float]:
+    return rate.bytes_per_day or 0.0, rate.bytes_now or 0.0
 
 
 def _topic_row(found: Report, topic: str) -> tuple[Text, ...]:
