@@ -1,11 +1,11 @@
 """Deep scrub of 4 GiB of segments on an S3 server: against `rclone check --download` of the same objects.
 
-64 segments of 64 MiB in batches of 16 KiB, each with its `.aux` and `.json`: as much as makes a start of half
-a second no matter, for what runs for hours. Both read every byte of every object from versitygw on this
-machine, as processes of their own, start included. rclone compares with the files that were uploaded, at its
-own defaults; we have no such files: we verify every batch, the offsets, the checksums of the objects and what
-the metadata says of them, list the logs with versions, and leave events and memory on the disk. The table is
-replayed from records on disk, as from the topic; Kafka is left out.
+4 segments of 1 GiB, as brokers cut them by default, in batches of 16 KiB, each with its `.aux` and `.json`.
+Both tools read every byte of every object from versitygw on this machine, as processes of their own, start
+included. rclone compares with the files that were uploaded, at its own defaults; we have no such files: we
+verify every batch, the offsets, the checksums of the objects and what the metadata says of them, list the
+logs with versions, and leave events and memory on the disk. The table is replayed from records on disk, as
+from the topic; Kafka is left out.
 
 `cpu_s` and `their_cpu_s` are medians of the processor seconds of the tool alone. rclone is taken from the
 PATH (Debian: apt-get install rclone); without it there is nothing to compare with, and the benchmark says so.
@@ -47,14 +47,15 @@ def main() -> None:
     if rclone is None:
         print("bench: scrub is skipped: there is no rclone on the PATH to compare with", file=sys.stderr)  # noqa: T201
         return
-    from bench.upload import FOLDER, _environment, _segments, _server  # not in the process that is measured
+    from bench.segments import segment  # not in the process that is measured
+    from bench.upload import FOLDER, _environment, _server
 
-    sources = _segments()
+    source = segment("none")
     with _server() as (gateway, _), tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         os.environ |= _environment(gateway.endpoint_url)
         os.environ.pop("AWS_CA_BUNDLE", None)  # plain http here, and rclone 1.60 does not start with one
         bucket, home = gateway.new_bucket(), Path(folder)
-        size_bytes = _fill(gateway.endpoint_url, bucket, sources, home)
+        size_bytes = _fill(gateway.endpoint_url, bucket, source, home)
         _compare(rclone, gateway.endpoint_url, bucket, home, size_bytes)
 
 
@@ -76,7 +77,6 @@ def _compare(rclone: str, endpoint_url: str, bucket: str, home: Path, size_bytes
             "cpu_s": round(median(our for our, _ in pairs), 3),
             "their_cpu_s": round(median(their for _, their in pairs), 3),
             "cpu_ratio": round(median(their / our for our, their in pairs), 3),
-            "peak_bytes": max(each.peak_bytes for each in ours),
         }
 
     compare(
@@ -88,7 +88,7 @@ def _compare(rclone: str, endpoint_url: str, bucket: str, home: Path, size_bytes
     )
 
 
-def _fill(endpoint_url: str, bucket: str, sources: Path, home: Path) -> int:
+def _fill(endpoint_url: str, bucket: str, source: Path, home: Path) -> int:
     """Upload every segment as an agent does; the records about them, and the same files, into `home`."""
     from tiering.segments.codec import encode_segment
     from tiering.segments.keys import segment_key
@@ -100,10 +100,9 @@ def _fill(endpoint_url: str, bucket: str, sources: Path, home: Path) -> int:
     layout, size_bytes = KeyLayout(PREFIX), 0
     store = patient(S3Store(S3StoreSettings(bucket=bucket, endpoint_url=endpoint_url)))
     with Uploader(store) as uploader, (home / RECORDS).open("w") as records:
-        every = [(log, path) for log in LOGS for path in sorted(sources.iterdir())]
-        for number, (log, path) in enumerate(every):
-            segment = SegmentKey(log=log, base_offset=int(path.stem), segment_id=str(uuid.UUID(int=number)))
-            descriptor = os.open(path, os.O_RDONLY)
+        for number, log in enumerate(LOGS):
+            segment = SegmentKey(log=log, base_offset=0, segment_id=str(uuid.UUID(int=number)))
+            descriptor = os.open(source, os.O_RDONLY)
             try:
                 key = layout.key(segment, ObjectKind.LOG)
                 sent = uploader.upload_segment(key, descriptor, base_offset=segment.base_offset)
@@ -154,7 +153,7 @@ def _fill(endpoint_url: str, bucket: str, sources: Path, home: Path) -> int:
             for each in (begun, record):
                 line = (segment_key(log, record.segment_id).decode(), encode_segment(each).decode())
                 records.write(json.dumps(line) + "\n")
-            size_bytes += _keep_local(home / "local" / str(log.partition), path, record.objects, aux, said)
+            size_bytes += _keep_local(home / "local" / str(log.partition), source, record.objects, aux, said)
     return size_bytes
 
 
