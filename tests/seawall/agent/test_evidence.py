@@ -246,7 +246,8 @@ def test_a_local_deletion_beside_kip_405_moves_no_logs_start(
 def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number_is_missing(
     broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
 ) -> None:
-    """kill -9 of the agent at random points of a steady stream of rolls and of deletions by request."""
+    """kill -9 of the agent in a steady stream of rolls and of deletions by request: at random points, from
+    its very start on, and just when it has written what it found, or put it into the spool."""
     chance = random.Random(SEED)
     produce.create_topic(broker, topic, partitions=PARTITIONS)
     agent = Agent(tmp_path / "agent", broker, 1, observe_only(broker), None)
@@ -256,13 +257,15 @@ def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number
     with Ledger(broker.bootstrap, topic, PARTITIONS) as ledger:
         try:
             for number in range(KILLS):
-                if number % 2:
+                if number % 4:
                     agent.wait_until_ready()
                 assert ledger.grows_by(chance.randint(1, 700), deadline_s=DEADLINE_S)
                 if number % 3 == 2:
                     partition = chance.randrange(PARTITIONS)
                     trimmed[partition] += chance.randint(1, 50)
                     delete_records(broker, topic, {partition: trimmed[partition]})
+                if number % 2:
+                    _wait_until_written(tmp_path / "agent" / "state", chance)
                 agent.kill()
                 agent.start()
             agent.wait_until_ready()
@@ -288,6 +291,14 @@ def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number
     again = len(found.envelopes) - len(found.acts)
     what = "%s runs, %s events, %s of them told again by a later run, %s deliveries"
     KILLED.info(what, len(found.runs), len(found.envelopes), again, found.deliveries)
+
+
+def _wait_until_written(state: Path, chance: random.Random) -> None:
+    """Return at the moment when the agent writes to one of these; polled without a pause, to be in time."""
+    file = state / chance.choice(("disk-observer.sqlite-wal", "events.sqlite-wal"))
+    before, last_moment = file.stat().st_mtime_ns, time.monotonic() + DEADLINE_S
+    while file.stat().st_mtime_ns == before:
+        assert time.monotonic() < last_moment, f"{file.name} is not written to any more"
 
 
 def _at_rest(broker: LocalCluster, topic: str, agent: Agent, trimmed: dict[int, int], since_ms: int) -> Told:
