@@ -3,8 +3,8 @@
 Owns these questions, which starts and segments have in common. Changes nothing but a due time, and says where
 a cause cannot be told.
 
-Invariant: a cause counts only if it held at some instant of the removal's own interval, widened by the clocks'
-tolerance; what came true later justifies nothing that went before.
+Invariant: a cause counts only if it held at some instant of the removal's own interval, widened by the
+clocks' tolerance; what came true later justifies nothing that went before.
 """
 
 from __future__ import annotations

@@ -70,6 +70,9 @@ def review(state: LogState, terms: Terms, now_ms: int) -> None:
 
 def reconsider(state: LogState, terms: Terms, now_ms: int) -> None:
     """After a declaration or a permit: what was condemned may have been allowed."""
+    for found in [each for each in state.findings.values() if each.rule_id == "START-04"]:
+        if found.closed_ms is None and _may_stand_above(state, found, terms):
+            close(found, now_ms, "withdrawn")
     for _, replica in sorted(state.replicas.items()):
         for advance in replica.advances:
             if advance.uncovered:
@@ -86,10 +89,16 @@ def reconsider(state: LogState, terms: Terms, now_ms: int) -> None:
     removals.reconsider(state, terms, now_ms)
 
 
+def _may_stand_above(state: LogState, found: Found, terms: Terms) -> bool:
+    """Whether its own advances, those still in doubt, are allowed by now."""
+    replica = state.replicas.get(int(found.subject.rpartition(" ")[2]))
+    if replica is None or found.anchor != "above" or state.is_kip405:
+        return False
+    allowed = join(NONE, *(_allowed_by_now(state, each, terms) for each in replica.advances))
+    return bool(found.ranges) and covers(allowed, found.ranges)
+
+
 def _is_allowed_now(state: LogState, found: Found, terms: Terms) -> bool:
-    if found.rule_id == "START-04" and found.anchor == "above" and not state.is_kip405:
-        replica = state.replicas.get(int(found.subject.rpartition(" ")[2]))
-        return replica is not None and not meet(found.ranges, in_doubt(replica))
     if found.rule_id == "START-05":
         at = found.ranges[0][0]
         return bool(meet(authority.permitted(state, *found.happened, at, terms), span(at - 1, at)))

@@ -1,8 +1,9 @@
-"""One segment that went, from the tier or from the head of the leader's disk: RET-01, RET-02, RET-04, DEL-01, SEG-09.
+"""One segment that went, from the tier or from the head of the leader's disk: what of it is found.
 
-What no cause explains is charged to what effective settings do, in this order: time, size, the start, nothing
-(RULES, "Reasons are inferred"). What else justifies it, the tier and the log's start, is taken as it was when
-the removal settled: a start that is justified later justifies no removal before it.
+RET-01, RET-02, RET-04, DEL-01 and SEG-09. What no cause explains is charged to what effective settings do, in
+this order: time, size, the start, nothing (RULES, "Reasons are inferred"). What else justifies it, the tier
+and the log's start, is taken as it was when the removal settled: a start that is justified later justifies no
+removal before it.
 
 Owns these decisions. Invariant: a removal is decided once; only a declaration or a permit that is heard later
 withdraws what was found.

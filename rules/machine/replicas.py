@@ -124,10 +124,11 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
             ),
         )
         replica.segments.pop(event.base_offset, None)
-        replica.local_start = max(replica.local_start or 0, event.end_offset)
-        _absorb(state, replica, event, terms)
     if replica.disk_bytes is not None:
         replica.disk_bytes = max(0, replica.disk_bytes - size_bytes)
+    if is_head:
+        replica.local_start = max(replica.local_start or 0, event.end_offset)
+        _absorb(state, replica, event, terms)
 
 
 def log_start_advanced(state: LogState, event: LogStartAdvanced, terms: Terms) -> None:
@@ -324,10 +325,7 @@ def _moved(state: LogState, replica: Replica, event: ReplicaEvent, old: int, new
             )
         )
     if new < old:
-        undecided = join(NONE, *(span(each.start, each.end) for each in replica.advances))
-        replica.passed = join(replica.passed, cut(span(new, old), join(replica.doubt, undecided)))
-        replica.advances = [each for each in replica.advances if each.end <= new]
-        replica.doubt = cut(replica.doubt, span(new, 2**63))
+        _fell(replica, new, old)
     elif new > old:
         _advanced(state, replica, event, old, new, since, terms)
     if new != replica.start:
@@ -335,6 +333,18 @@ def _moved(state: LogState, replica: Replica, event: ReplicaEvent, old: int, new
         replica.start_moved_ms = at_ms
     replica.start = new
     replica.start_read_ms = at_ms
+
+
+def _fell(replica: Replica, new: int, old: int) -> None:
+    """What it passed below stays as it was judged; above, it was justified or is in doubt no more."""
+    known = join(NONE, *(span(each.start, each.end) for each in replica.advances))
+    replica.passed = join(replica.passed, cut(span(new, old), join(replica.doubt, known)))
+    replica.doubt = cut(replica.doubt, span(new, old))
+    replica.advances = [each for each in replica.advances if each.start < new]
+    for advance in replica.advances:
+        advance.end = min(advance.end, new)
+        if advance.uncovered is not None:
+            advance.uncovered = cut(advance.uncovered, span(new, old))
 
 
 def _advanced(

@@ -310,11 +310,13 @@ class Judge:
         while began and self.moments[began - 1].at_ms > to_ms - 60_000:
             began -= 1
         held = self._bytes(self._before(began), broker)
+        there = set(self._before(began).disk.get(broker, set()))
+        there |= self._before(began).tiered if self.mode == "kip405" else set()
         total = max(held, self._bytes(self.moments[index], broker))
         for at_ms, offsets, newest_ms, size in self._segments_of(broker):
             if offset not in offsets or at_ms > to_ms + SETTLED_MS:
                 continue
-            below = 100 * max(0, offsets.start - old)
+            below = 100 * len([o for o in there if old <= o < offsets.start])
             if self._may_go(newest_ms, size, total - below, from_ms, to_ms, "total"):
                 return True
         return False

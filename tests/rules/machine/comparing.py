@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rules.events import LogStartAdvanced, OperationAuthorised
 from rules.machine.verdict import Judgement, Status
 from tests.rules.machine.brute import JUDGED, Judge
 from tests.rules.machine.histories import HOUR_MS, History
@@ -41,6 +42,19 @@ def by_machine(judgement: Judgement) -> dict[str, set[Any]]:
         else:
             out[rule_id].add("topic")
     return out
+
+
+def compared(h: History) -> tuple[str, ...]:
+    """Not RET-04 where records were deleted on request, too: which of two causes took a segment is a matter
+    of words there. Not START-04 where a start fell: START-01 is said, and what was remembered went with it.
+    """
+    left_out = set()
+    for each in h.told:
+        if isinstance(each.event, OperationAuthorised):
+            left_out.add("RET-04")
+        if isinstance(each.event, LogStartAdvanced) and each.event.new_start < each.event.old_start:
+            left_out.add("START-04")
+    return tuple(each for each in JUDGED if each not in left_out)
 
 
 def by_brute_force(h: History) -> dict[str, set[Any]]:
