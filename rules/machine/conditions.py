@@ -36,6 +36,7 @@ class Condition:
     ranges: Spans = NONE
     since_ms: int | None = None
     not_before_ms: int = 0
+    grows: bool = False  # what was so before stays in the finding's ranges
 
     @property
     def key(self) -> str:
@@ -83,7 +84,7 @@ def _open(state: LogState, each: Condition, pending: Pending) -> None:
         at_ms=since_ms + each.grace_ms,
     )
     if found is not None:
-        found.ranges = each.ranges
+        found.ranges = join(found.ranges, each.ranges) if each.grows else each.ranges
         if found.closed_by == "withdrawn":  # and now it is so again
             found.closed_ms, found.closed_by = None, ""
 
@@ -149,6 +150,7 @@ def _beside_leader(state: LogState, replica: Replica, leader: Replica, terms: Te
                 severity="C" if is_in_sync else "E",
                 grace_ms=terms.retention_ms,
                 ranges=uncovered,
+                grows=True,
                 since_ms=since_ms,
                 note=f"broker {replica.broker_id} starts at {start}, the leader at {leader_start}",
             )

@@ -107,6 +107,7 @@ def pieces(state: LogState, replica: Replica, start: int, end: int) -> list[Segm
                 base=base, end=stop, size_bytes=size_bytes, max_timestamp_ms=newest_ms, bytes_at_most=total
             )
         )
-        if total is not None:
+        is_there = not meet(replica.holes, span(base, stop))
+        if total is not None and is_there:
             total = max(0, total - size_bytes)
     return out
