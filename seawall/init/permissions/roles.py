@@ -135,7 +135,7 @@ _GROUP = _right(
     Resource.GROUP,
     "seawall-",
     "Describe",
-    "librdkafka asks for a coordinator; nothing is joined",
+    "librdkafka looks for a coordinator, and complains; nothing is joined",
     is_prefix=True,
 )
 _OBSERVE = (
@@ -188,11 +188,7 @@ ROLES: tuple[Role, ...] = (
     Role(
         name="ingest",
         does="`seawall audit ingest`: reads events, writes tables; on S3 under a prefix of their own.",
-        kafka=(
-            _right(Resource.TOPIC, AUDIT, "Read DescribeConfigs", "events"),
-            _GROUP,
-            _right(Resource.GROUP, "spark-kafka-source-", "Read", "Spark's own consumers", is_prefix=True),
-        ),
+        kafka=(_right(Resource.TOPIC, AUDIT, "Read", "events; Spark assigns, and joins no group"),),
         tables=True,
     ),
     Role(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -25,14 +25,15 @@ from audit_engine.topic import TOPIC as AUDIT_TOPIC
 from seawall.agent.agent import run
 from seawall.agent.world import World
 from seawall.init.permissions import acls
-from seawall.init.permissions.roles import ROLES, KafkaRight, Resource
+from seawall.init.permissions.roles import CHOSEN_TOPICS, ROLES, KafkaRight, Resource
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
+from seawall.local.bucket import LocalBucket
 from seawall.local.node import Node
 from seawall.local.ports import ReservedPort
 from seawall.local.waiting import wait_until
 from seawall.settings import load
-from tests.cluster.produce import QUICK_HOUSEKEEPING
+from tests.cluster import produce
 from tests.seawall.cli.calling import Called, call
 from tests.seawall.init.around import LATEST, state
 from tests.seawall.init.around import acls as acls_of
@@ -42,8 +43,9 @@ pytestmark = pytest.mark.jvm
 LISTENER = "SAFE"
 PASSWORD = "spring-tide"
 BY_NAME = {role.name: role for role in ROLES}
-USERS = ("reader", "agent-observe", "operator", "ingest", "topics-only", "nobody")
+USERS = (*BY_NAME, "topics-only", "nobody")
 ANSWER_S = 30.0
+WORK_DEADLINE_S = 90.0
 
 
 class SecuredBroker(LocalCluster):
@@ -51,7 +53,7 @@ class SecuredBroker(LocalCluster):
 
     def __init__(self, folder: Path, port: ReservedPort) -> None:
         self.safe_address = port.address
-        super().__init__(folder, properties=QUICK_HOUSEKEEPING)
+        super().__init__(folder, properties=produce.QUICK_HOUSEKEEPING)
 
     def _properties_of(self, node: Node) -> dict[str, str]:
         properties = super()._properties_of(node)
@@ -85,7 +87,7 @@ def secured(servers_folder: Path) -> Iterator[SecuredBroker]:
 def _allow(cluster: SecuredBroker) -> None:
     bindings = [
         binding
-        for name in ("reader", "agent-observe", "operator")
+        for name in ("reader", "agent-observe", "agent-tier", "agent-trim", "operator")
         for right in BY_NAME[name].kafka
         for binding in bindings_of(right, name)
     ]
@@ -106,7 +108,7 @@ def bindings_of(right: KafkaRight, name: str) -> list[AclBinding]:
     return [
         AclBinding(
             kind,
-            right.name or "kafka-cluster",
+            "orders" if right.name == CHOSEN_TOPICS else right.name or "kafka-cluster",
             pattern,
             f"User:{name}",
             "*",
@@ -203,35 +205,91 @@ def test_an_observer_with_the_written_settings_tells_its_events_and_can_do_nothi
 ) -> None:
     """seawall.toml as init wrote it, with the observer's rights: events come. It may not delete a thing."""
     init(secured, "reader", tmp_path)
-    flags = {
-        "agent.listen": ("--listen", "127.0.0.1:0"),
-        "agent.state_dir": ("--state-dir", str(tmp_path / "state")),
+    heard = run_agent(secured, "agent-observe", tmp_path, until=lambda: events_in(secured) > 0)
+
+    assert events_in(secured) > 0
+    assert refusals(heard) == []
+    with pytest.raises(KafkaException, match="uthorization"):
+        delete_records(secured, "agent-observe")
+    admin = client(secured, "agent-observe")  # gone before the answer, it would cancel the request
+    with pytest.raises(KafkaException, match="uthorization"):
+        admin.delete_topics(["orders"])["orders"].result(ANSWER_S)
+
+
+def test_an_agent_copies_with_its_own_rights_and_trims_only_with_those_for_it(
+    secured: SecuredBroker, bucket: LocalBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The uploader's rights take closed segments to the bucket; DeleteRecords takes the trimmer's besides."""
+    produce.create_topic(secured, "moving")
+    kafka.produce(secured.bootstrap, "moving", produce.texts(500))
+    init(secured, "reader", tmp_path)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", bucket.address.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", bucket.address.secret_access_key)
+    more = {
+        "agent.observe_only": "false",
+        "agent.topics": "moving",
+        "agent.metadata_partitions": str(produce.METADATA_PARTITIONS),
+        "s3.bucket": bucket.name,
+        "s3.endpoint_url": bucket.address.endpoint_url,
+        "s3.region": bucket.address.region,
+        "s3.prefix": "secured",
     }
-    settings = load(
-        file=tmp_path / "seawall.toml", environ=login(secured, "agent-observe"), flags=flags
-    ).settings
-    stop, log = Event(), Heard()
+
+    def is_copied() -> bool:
+        return any(key.endswith(".json") for key in keys_in(bucket, "secured/"))
+
+    heard = run_agent(secured, "agent-tier", tmp_path, until=is_copied, more=more)
+
+    assert is_copied()
+    assert refusals(heard) == []
+    with pytest.raises(KafkaException, match="uthorization"):
+        delete_records(secured, "agent-tier")
+    delete_records(secured, "agent-trim")
+
+
+def run_agent(
+    cluster: SecuredBroker,
+    user: str,
+    folder: Path,
+    *,
+    until: Callable[[], bool],
+    more: Mapping[str, str] | None = None,
+) -> Heard:
+    """`seawall agent` with the seawall.toml in the folder, until something is so; or it fails."""
+    changes = {"agent.listen": "127.0.0.1:0", "agent.state_dir": str(folder / user), **(more or {})}
+    flags = {name: (name, value) for name, value in changes.items()}
+    settings = load(file=folder / "seawall.toml", environ=login(cluster, user), flags=flags).settings
+    stop, heard = Event(), Heard()
     with ThreadPoolExecutor(1) as beside:
-        running = beside.submit(run, settings, World(environ={}, log=log, stop=stop))
+        running = beside.submit(run, settings, World(environ={}, log=heard, stop=stop))
         try:
             wait_until(
-                lambda: running.done() or events_in(secured) > 0,
-                name="agent",
-                wanted="events",
-                deadline_s=ANSWER_S,
+                lambda: running.done() or until(), name=user, wanted="its work", deadline_s=WORK_DEADLINE_S
             )
         finally:
             stop.set()
-        running.result(ANSWER_S)
+        running.result(WORK_DEADLINE_S)
+    return heard
 
-    assert events_in(secured) > 0
-    assert [each for each in log.warnings if "uthoriz" in str(each)] == []
-    login_of_it: dict[str, Any] = {**as_librdkafka(secured, "agent-observe")}
-    client = AdminClient(login_of_it, logger=kafka.SILENT)
-    with pytest.raises(KafkaException, match="uthorization"):
-        client.delete_records([TopicPartition("orders", 0, 0)])[TopicPartition("orders", 0)].result(ANSWER_S)
-    with pytest.raises(KafkaException, match="uthorization"):
-        client.delete_topics(["orders"])["orders"].result(ANSWER_S)
+
+def refusals(heard: Heard) -> list[tuple[str, Any]]:
+    return [each for each in heard.warnings if "uthoriz" in str(each)]
+
+
+def client(cluster: SecuredBroker, user: str) -> AdminClient:
+    settings: dict[str, Any] = {**as_librdkafka(cluster, user)}
+    return AdminClient(settings, logger=kafka.SILENT)
+
+
+def delete_records(cluster: SecuredBroker, user: str) -> None:
+    """Of `orders`, up to its beginning: nothing goes, and it has to be allowed all the same."""
+    admin = client(cluster, user)
+    admin.delete_records([TopicPartition("orders", 0, 0)])[TopicPartition("orders", 0)].result(ANSWER_S)
+
+
+def keys_in(bucket: LocalBucket, prefix: str) -> list[str]:
+    found = bucket.client().list_objects_v2(Bucket=bucket.name, Prefix=prefix)
+    return [each["Key"] for each in found.get("Contents", ())]
 
 
 class Heard:
@@ -281,7 +339,7 @@ def test_kafkas_own_tool_takes_the_script_and_makes_the_rights_of_the_role(
     secured: SecuredBroker, tmp_path: Path
 ) -> None:
     """kafka-acls itself reads the arguments: the ACLs are then those of the table."""
-    role = BY_NAME["ingest"]
+    role = BY_NAME["reader"]  # with a line of each sort
     tool = tmp_path / "kafka-acls"
     java = secured._java(["-Xmx96m", "-XX:TieredStopAtLevel=1"], "org.apache.kafka.tools.AclCommand", [])
     tool.write_text("#!/bin/sh\nexec " + " ".join(f"'{part}'" for part in java) + ' "$@"\n')
@@ -291,14 +349,14 @@ def test_kafkas_own_tool_takes_the_script_and_makes_the_rights_of_the_role(
 
     ran = subprocess.run(
         ["/bin/sh", str(script)],
-        env={"KAFKA_ACLS": str(tool), "PRINCIPAL": "User:ingest", "PATH": "/bin:/usr/bin"},
+        env={"KAFKA_ACLS": str(tool), "PRINCIPAL": "User:by-tool", "PATH": "/bin:/usr/bin"},
         capture_output=True,
         text=True,
         check=False,
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    wanted = sorted(str(each) for right in role.kafka for each in bindings_of(right, "ingest"))
+    wanted = sorted(str(each) for right in role.kafka for each in bindings_of(right, "by-tool"))
     admin = kafka.admin_client(secured.bootstrap)
-    found = [each for each in acls_of(admin) or [] if "User:ingest" in each]
+    found = [each for each in acls_of(admin) or [] if "User:by-tool" in each]
     assert found == wanted
