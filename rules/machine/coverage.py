@@ -49,13 +49,16 @@ def readable(state: LogState, replica: Replica, *, has_tier: bool) -> Spans:
 
 
 def recoverable(state: LogState, ranges: Spans) -> tuple[Spans, tuple[int, ...]]:
-    """What of a loss lies in the tier, and which brokers' disks hold all of it."""
+    """What of a loss lies in the tier or in objects' versions, and which brokers' disks hold all of it."""
+    versions = normal((each.base, each.covered_end) for each in state.tier.values() if each.is_versioned)
+    if state.is_gone:  # its directories are renamed, and deleted a minute later
+        return meet(join(tiered(state), versions), ranges), ()
     holders = [
         broker_id
         for broker_id, replica in sorted(state.replicas.items())
         if ranges and not replica.is_dark and not cut(ranges, local(state, replica))
     ]
-    return meet(tiered(state), ranges), tuple(holders)
+    return meet(join(tiered(state), versions), ranges), tuple(holders)
 
 
 def bytes_of(state: LogState, replica: Replica | None, *, with_tier: bool) -> tuple[int | None, int | None]:

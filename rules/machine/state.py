@@ -109,6 +109,7 @@ class Copy:
     missing_read_ms: int | None = None
     is_corrupt: bool = False
     is_restored: bool = False
+    is_versioned: bool = False  # its objects have versions, which outlive a deletion
 
     @property
     def state(self) -> str:

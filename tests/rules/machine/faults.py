@@ -38,8 +38,8 @@ def _local(mode: str, start: int) -> int | None:
     return start if mode == "none" else None
 
 
-def trimmed_prefix(mode: str) -> History:
-    h = fixture(mode)
+def trimmed_prefix(mode: str, *, versioned: bool = False) -> History:
+    h = fixture(mode, versioned=versioned)
     h.syncs(2, 3)
     h.elects(2, (2, 3))
     h.after(minutes=1).restarted(1, clean=True)
@@ -56,8 +56,8 @@ def trimmed_prefix(mode: str) -> History:
     return h.after(hours=2)
 
 
-def trimmed_and_the_tier_follows(mode: str) -> History:
-    h = trimmed_prefix(mode)
+def trimmed_and_the_tier_follows(mode: str, *, versioned: bool = False) -> History:
+    h = trimmed_prefix(mode, versioned=versioned)
     for index in range(3):
         h.expunged(*segment(index)[:3])
     return h.after(hours=1)

@@ -49,7 +49,7 @@ from rules.events import (
     TierState,
     TimestampBasis,
 )
-from rules.identity import LogId
+from rules.identity import LogId, ObjectRef
 from rules.machine import LogState, Speaker, Terms, Told, fold, newborn
 from rules.machine.verdict import Judgement, Status, judge
 
@@ -382,8 +382,7 @@ class History:
             record_count=end - base,
             size_bytes=size_bytes,
             max_timestamp_ms=newest_ms,
-            objects=(),
-            **own,
+            **{"objects": (), **own},
         )
 
     def expunged(self, segment_id: str, base: int, end: int, *, finish: bool = True) -> None:
@@ -475,6 +474,7 @@ def fixture(
     retention_ms: int = 7 * DAY_MS,
     retention_bytes: int = -1,
     expire_together: int = 0,
+    versioned: bool = False,
 ) -> History:
     """F-kip405, F-ours or F-none, as it is at T0, seen for the first time a day ago."""
     h = History(mode=mode, now_ms=T0_MS - DAY_MS)
@@ -517,7 +517,8 @@ def fixture(
             segment_id, low, high, newest_ms = segment(index)
             if index < expire_together:
                 newest_ms = newest(expire_together - 1)
-            h.copied(segment_id, low, high, newest_ms)
+            ref = ObjectRef("k", MIB, "CRC64NVME", "x", "v1" if versioned else None)
+            h.copied(segment_id, low, high, newest_ms, objects=(ref,))
     h.now_ms = T0_MS
     return h
 

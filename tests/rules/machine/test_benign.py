@@ -284,6 +284,27 @@ def declared_after_the_change() -> History:
     return h
 
 
+def topic_made_just_before_the_run() -> History:
+    h = History(mode="none", now_ms=T0_MS)
+    h.config("retention.ms", str(HOUR_MS), first=True)
+    h.config("retention.bytes", "-1", first=True)
+    h.leadership()
+    for broker in (1, 2, 3):
+        h.started(broker, start=0, local=0, watermark=0)
+        h.baseline(broker, start=0, local=0, watermark=0, size_bytes=0, periodic=False)
+    return h
+
+
+def clocks_that_differ() -> History:
+    """Broker 1's clock is four seconds behind: what has expired there has not yet, by the others' clocks."""
+    h = fixture("none", declared={"total_retention_ms": '"10h"'}, retention_ms=10 * HOUR_MS)
+    h.now_ms = newest(0) + 10 * HOUR_MS - 4_000
+    for broker in (1, 2, 3):
+        h.dropped(broker, 0, 1000, newest(0))
+        h.start(broker, 0, 1000, local=1000)
+    return h
+
+
 DAYS: tuple[Callable[[], History], ...] = (
     reassignment_there_and_back,
     disk_replaced,
@@ -304,6 +325,8 @@ DAYS: tuple[Callable[[], History], ...] = (
     size_retention_counts_each_offset_once,
     retention_grows,
     declared_after_the_change,
+    topic_made_just_before_the_run,
+    clocks_that_differ,
 )
 
 

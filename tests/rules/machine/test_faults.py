@@ -8,7 +8,7 @@ import pytest
 
 from rules.machine import LogState, Told, decode, encode, fold, is_late, newborn, state_hash
 from rules.machine.verdict import Status, Verdict, judge
-from tests.rules.machine.faults import FAULTS, Fault
+from tests.rules.machine.faults import FAULTS, Fault, topic_removed, trimmed_and_the_tier_follows
 from tests.rules.machine.histories import LOG, T0_MS, TERMS, TOPIC, History, fixture, found, parent_of
 
 UNTOUCHED = ("kip405", "ours", "none")
@@ -42,6 +42,22 @@ def test_an_untouched_log_passes(mode: str) -> None:
 
     assert judged.findings == ()
     assert judged.verdict is Verdict.PASS
+
+
+def test_what_was_deleted_can_be_had_from_versions_alone() -> None:
+    """Fault 2: recoverable 3000 where the bucket keeps versions, 0 where it does not."""
+    for versioned, recoverable in ((True, 3000), (False, 0)):
+        judged = trimmed_and_the_tier_follows("kip405", versioned=versioned).judged()
+        [loss] = [each for each in judged.findings if each.rule_id == "START-02"]
+
+        assert (loss.recoverable_offsets, loss.lost_offsets) == (recoverable, 3000 - recoverable)
+
+
+def test_what_was_never_tiered_goes_with_its_topic() -> None:
+    """Fault 15: of 10500 offsets 10000 can be had from the tier, and 500 are lost."""
+    [loss] = topic_removed("ours").judged().findings
+
+    assert (loss.recoverable_offsets, loss.lost_offsets) == (10_000, 500)
 
 
 def _once(h: History) -> LogState:
