@@ -30,6 +30,12 @@ FEW_PARTITIONS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.streaming.stateStore.minDeltasForSnapshot": "10",
 }
+# Plans over a hundred columns take longer to spell out for the log than to run.
+TERSE = {
+    "spark.sql.maxPlanStringLength": "4096",
+    "spark.sql.debug.maxToStringFields": "4",
+    "spark.sql.ui.explainMode": "simple",
+}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -76,6 +82,7 @@ def spark_session(
         **_local_settings(work),
         **DELTA,
         **FEW_PARTITIONS,
+        **TERSE,
         **(s3a_settings(s3) | conditional.SETTINGS if s3 is not None else {}),
         **(settings or {}),
     }

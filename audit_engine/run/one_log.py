@@ -27,13 +27,17 @@ from rules.machine.verdict import judge as judged_by_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
-    """An emitter that lives and was not heard up to the cut."""
+class Doubt:
+    """Why evidence is missing: of every log, of a cluster's, or of a broker's. None: of all."""
 
-    cluster_id: str
-    name: str
-    broker_id: int
-    watches_disks: bool
+    why: str
+    cluster_id: str | None = None
+    broker_id: int | None = None
+
+    def is_about(self, state: LogState) -> bool:
+        brokers = {*state.replicas, *(state.assigned or ())}
+        in_cluster = self.cluster_id in (None, state.log.cluster_id)
+        return in_cluster and (self.broker_id is None or self.broker_id in brokers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,7 @@ class Task:
     terms: Terms
     from_ms: int
     as_of_ms: int
-    silent: tuple[Silent, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,23 +95,14 @@ def judge_again(
 
 def _judged(state: LogState, said: list[Told], task: Task) -> Judged:
     after = fold(state, said, task.terms, as_of_ms=task.as_of_ms)
-    judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms, blind=_blind(after, task))
+    blind = tuple(each.why for each in task.doubts if each.is_about(after))
+    judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms, blind=blind)
     return Judged(
         state=encode(after),
         position_ms=-1 if after.position is None else after.position[0],
         findings=canonical([told(each) for each in judgement.findings]),
         statement=judgement.statement,
         has_blast=bool(after.blast),
-    )
-
-
-def _blind(state: LogState, task: Task) -> tuple[str, ...]:
-    """Of those who watch this log, who is silent; whoever tells of no disk may miss something of any log."""
-    brokers = {*state.replicas, *(state.assigned or ())}
-    return tuple(
-        f"silent: {each.name}"
-        for each in task.silent
-        if each.cluster_id == state.log.cluster_id and (each.broker_id in brokers or not each.watches_disks)
     )
 
 

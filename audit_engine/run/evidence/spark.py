@@ -23,6 +23,7 @@ from audit_engine.tables.columns import OWN_FIELDS
 from audit_engine.tables.marks import Offsets
 from rules.events import KINDS, LogEvent
 from rules.machine.fold import HANDLERS
+from rules.machine.terms import NOT_AUDITED
 
 KEY = ("cluster_id", "topic_id", "partition")
 SHARED = tuple(
@@ -45,18 +46,32 @@ def since(events: DataFrame, cut: Cut) -> DataFrame:
     return until(events, cut.end_offsets).where(is_new)
 
 
-def of_logs(events: DataFrame) -> DataFrame:
-    """The rows about one log each."""
-    return events.where(F.col("log_id").isNotNull())
+def since_offsets(rows: DataFrame, offsets: Offsets) -> DataFrame:
+    """Everything at or above these offsets."""
+    return rows.where(F.col("kafka_offset") >= _offset_of(offsets))
 
 
-def shared(events: DataFrame) -> DataFrame:
-    """The rows about more than one log."""
-    return events.where(F.col("log_id").isNull() & F.col("kind").isin(*SHARED))
+def told(events: DataFrame) -> DataFrame:
+    """What a run takes of each row: its place, when it came, and its own fields as on the wire."""
+    return events.select(*COLUMNS, "log_id", "kafka_timestamp_ms", _body().alias("body"))
+
+
+def of_logs(rows: DataFrame) -> DataFrame:
+    """Those about one log each, of topics that are audited."""
+    return rows.where(F.col("log_id").isNotNull() & ~F.col("topic").isin(*sorted(NOT_AUDITED)))
+
+
+def is_shared() -> Column:
+    return F.col("log_id").isNull() & F.col("kind").isin(*SHARED)
+
+
+def shared(rows: DataFrame) -> DataFrame:
+    """Those about more than one log."""
+    return rows.where(is_shared())
 
 
 def told_to(rows: DataFrame, logs: DataFrame) -> DataFrame:
-    """`rows` about a topic or a cluster, once for each of `logs` that they can concern; keys in `log_*`."""
+    """`rows` about a topic or a cluster, once for each of `logs` that they can concern."""
     named = [F.col(name).alias(f"log_{name}") for name in (*KEY, "topic")]
     each = logs.select(*named)
     same_cluster = F.col("cluster_id") == F.col("log_cluster_id")
@@ -64,23 +79,15 @@ def told_to(rows: DataFrame, logs: DataFrame) -> DataFrame:
     by_id = rows.where(has_id).join(each, same_cluster & (F.col("topic_id") == F.col("log_topic_id")))
     by_name = rows.where(~has_id & has_name).join(each, same_cluster & (F.col("topic") == F.col("log_topic")))
     by_cluster = rows.where(~has_id & ~has_name).join(each, same_cluster)
-    return by_id.unionByName(by_name).unionByName(by_cluster)
+    return by_id.unionByName(by_name).unionByName(by_cluster).select(*_FOR_A_LOG)
 
 
 def keyed(rows: DataFrame) -> DataFrame:
     """Rows about one log each, with its key where `told_to` puts it."""
-    return rows.withColumns({f"log_{name}": F.col(name) for name in (*KEY, "topic")})
+    return rows.withColumns({f"log_{name}": F.col(name) for name in (*KEY, "topic")}).select(*_FOR_A_LOG)
 
 
-def with_bodies(rows: DataFrame) -> DataFrame:
-    """What the judge takes of each row: its log, its place, and its own fields as on the wire."""
-    log = [F.col(f"log_{name}") for name in (*KEY, "topic")]
-    return rows.select(*log, *COLUMNS, _body().alias("body"))
-
-
-def bare(events: DataFrame) -> DataFrame:
-    """The same of rows that are told to no log."""
-    return events.select(*COLUMNS, _body().alias("body"))
+_FOR_A_LOG = (*(f"log_{name}" for name in (*KEY, "topic")), *COLUMNS, "body")
 
 
 def _body() -> Column:

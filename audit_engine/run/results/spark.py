@@ -10,6 +10,7 @@ Invariant: what the attempt that a run's row names has written is there in full.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,17 @@ class Results:
         """The row of the last run that was finished."""
         rows = self.table(RUNS).orderBy(F.desc("run")).limit(1).collect()
         return rows[0].asDict() if rows else None
+
+    def rates(self, runs: int = 7) -> list[float]:
+        """Events an hour of the last runs that followed one, the newest first."""
+        rows = self.table(RUNS).orderBy(F.desc("run")).limit(runs).collect()
+        found = []
+        for row in rows:
+            cut = self.cut(row.asDict())
+            if cut.since_ms is not None and cut.as_of_ms > cut.since_ms:
+                hours = (cut.as_of_ms - cut.since_ms) / 3_600_000
+                found.append(json.loads(row["counts"])["events"] / hours)
+        return found
 
     def run_row(self, run: int) -> dict[str, Any]:
         rows = self.table(RUNS).where(F.col("run") == run).collect()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from audit_engine.run.spark import RunSummary
 
 STEPS = {
+    "read": "reading the slice",
     "listen": "listening for what never came",
+    "gate": "looking at the slice as a whole",
     "fold": "folding the evidence over what is carried",
     "refold": "judging anew what late evidence is about",
     "merge": "comparing findings with the run before",
@@ -45,6 +48,10 @@ def run(
         typer.Option(
             min=1, metavar="RUN", help="Judge that run anew: the same evidence, as of the same moment."
         ),
+    ] = None,
+    data_docs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the gate's pages here (Great Expectations' Data Docs)."),
     ] = None,
     tables: TablesAt = None,
     is_only_driver: Annotated[
@@ -76,7 +83,7 @@ def run(
 
     root = root_of(tables_at(settings))
     with _progress() as at, session(settings, root, is_only_driver=is_only_driver) as (spark, _):
-        means = Means(terms=Terms(), now_ms=_now_ms, version=_version(), at=at)
+        means = Means(terms=Terms(), now_ms=_now_ms, version=_version(), docs=data_docs, at=at)
         audit = AuditRun(spark, root, means)
         if again is not None:
             summary = audit.again(again)

@@ -43,8 +43,10 @@ def value_of(told: Told) -> bytes:
 class Evidence:
     """The table of events of one test, filled as often as it likes."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, *, at_ms: int = 1_900_000_000_000) -> None:
+        """`at_ms`: when the broker took the records."""
         self._spark = spark
+        self._at = datetime.fromtimestamp(at_ms / 1000, tz=timezone.utc)
         self.root = str(folder / "tables")
         self._table = EvidenceTable(spark, self.root, EVENTS)
 
@@ -53,8 +55,9 @@ class Evidence:
         standing = self._table.standing()
         begin = dict(standing.next_offsets)
         first = begin.get(0, 0)
-        moment = datetime(2025, 11, 18, tzinfo=timezone.utc)
-        rows = [(None, value_of(told), TOPIC, 0, first + index, moment, 1) for index, told in enumerate(said)]
+        rows = [
+            (None, value_of(told), TOPIC, 0, first + index, self._at, 1) for index, told in enumerate(said)
+        ]
         end = {0: first + len(rows)}
         records = self._spark.createDataFrame(rows, KAFKA)
         mark = Mark(
@@ -67,6 +70,8 @@ class Evidence:
         )
         self._table.append(events(examined(records), DAY), mark)
 
-    def audit(self, terms: Terms | None = None) -> AuditRun:
-        means = Means(terms=terms or Terms(), now_ms=lambda: 0, version="test")
+    def audit(
+        self, terms: Terms | None = None, *, has_gate: bool = False, docs: Path | None = None
+    ) -> AuditRun:
+        means = Means(terms=terms or Terms(), now_ms=lambda: 0, version="test", has_gate=has_gate, docs=docs)
         return AuditRun(self._spark, self.root, means)

@@ -236,3 +236,25 @@ def test_what_cannot_be_judged_is_refused(spark: SparkSession, tmp_path: Path) -
         evidence.audit(TERMS).next(history.now_ms - 1)
 
     assert len(Verdicts(spark, evidence.root).runs(10)) == 1
+
+
+def test_the_gate_doubts_what_it_must_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    """An ordinary slice meets all that is expected, and has pages. One emitter's clock an hour ahead of the
+    broker's leaves the logs of its broker in doubt, whatever is found of them."""
+    [untouched] = [each for each in ALL if each.name == "untouched none"]
+    evidence = Evidence(spark, tmp_path, at_ms=END_MS)
+    evidence.add(untouched.said)
+    docs = tmp_path / "docs"
+    fine = evidence.audit(TERMS, has_gate=True, docs=docs).next(END_MS)
+    ahead = Evidence(spark, tmp_path / "ahead", at_ms=END_MS - HOUR_MS)
+    ahead.add(untouched.said)
+    doubted = ahead.audit(TERMS, has_gate=True).next(END_MS)
+
+    [row] = Verdicts(spark, evidence.root).runs(1)
+    assert (fine.verdict, [each["is_met"] for each in row["gate"]]) == (Verdict.PASS, [True] * 4)
+    assert (docs / "index.html").exists()
+    [row] = Verdicts(spark, ahead.root).runs(1)
+    assert {each["name"] for each in row["gate"] if not each["is_met"]} == {"clocks"}
+    assert doubted.verdicts == {"INDETERMINATE": 1}
+    [stated] = Verdicts(spark, ahead.root).statements(TOPIC, 0)
+    assert any("clocks run ahead" in each for each in stated["missing"])

@@ -1,0 +1,1 @@
+"""What a run knows to be missing before it judges a log."""
