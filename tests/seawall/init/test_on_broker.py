@@ -13,6 +13,7 @@ from rules.policy.values import ANYONE
 from seawall.init.report import file_names
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
+from seawall.local.waiting import wait_until
 from seawall.policy.file import read_file
 from seawall.settings import load
 from tests.cluster.produce import Writer, texts
@@ -21,6 +22,7 @@ from tests.seawall.init.around import Asked, state
 
 OURS = "init"  # every topic of these tests begins with it
 DAY_MS = 86_400_000
+DEADLINE_S = 60.0
 TOPICS = {
     f"{OURS}-default": {},
     f"{OURS}-long": {"retention.ms": str(30 * DAY_MS), "segment.bytes": str(4 * 1024 * 1024)},
@@ -180,3 +182,33 @@ def test_without_a_cluster_to_ask_it_says_what_to_set(tmp_path: Path) -> None:
     assert ran.status == 11
     assert "kafka.bootstrap" in ran.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_of_three_brokers_each_tells_its_own_replicas(cluster3: LocalCluster, tmp_path: Path) -> None:
+    """Three copies are three times one; brokers and controller are told apart; none of them is a danger."""
+    at, topic = cluster3.bootstrap, f"{OURS}-thrice"
+    kafka.create_topic(at, topic, partitions=3, replication=3, config={"min.insync.replicas": "2"})
+    writer = Writer(cluster3, topic, "init")
+    for partition in range(3):
+        writer.send_all(texts(100, size_bytes=1000), partition=partition)
+    wait_until(
+        lambda: all(kafka.in_sync(at, topic, each) == frozenset(cluster3.nodes) for each in range(3)),
+        name=topic,
+        wanted="all replicas in sync",
+        deadline_s=DEADLINE_S,
+    )
+
+    ran = init(at, tmp_path, "--json")
+
+    found = json.loads(ran.stdout)
+    assert [each["broker_id"] for each in found["brokers"]] == [1, 2, 3]
+    assert found["controllers"] == [cluster3.controller.node_id]
+    thrice = by_topic(ran)[topic]
+    one_copy = thrice["rate"]["bytes_in_one_copy"]
+    assert one_copy > 300_000
+    assert thrice["bytes_in_all_copies"] == 3 * one_copy
+    dangers = {each["kind"]: each["subjects"] for each in found["dangers"]}
+    assert all(topic not in subjects for subjects in dangers.values())
+    checked = call("policy", "check", str(tmp_path / "policy.toml"), "--bootstrap", at, "--json")
+    [compared] = [each for each in json.loads(checked.stdout)["topics"] if each["topic"] == topic]
+    assert (compared["findings"], compared["unknown"]) == ([], None)
