@@ -62,7 +62,9 @@ def run(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """Judge every log by the static rules, on what was ingested since the last run.
+    """Judge every log by the rules, on what was ingested since.
+
+    A run sees the evidence from where the last one ended.
 
     Each log gets a verdict and a statement of it; findings stay open until what they say is made good,
     whatever later runs see. A run that is killed leaves nothing that counts; run it again.

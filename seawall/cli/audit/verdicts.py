@@ -89,7 +89,7 @@ def findings(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """List the findings that stand after the last run, the worst first.
+    """List the findings that stand, the worst first.
 
     Exits with 1 if one is open, 4 if no run was ever finished.
     """
@@ -133,7 +133,9 @@ def statement(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """Print what the last run states of a topic's logs: the claim, what it covers, the evidence, its hash.
+    """Print what the last run states of a topic or a log.
+
+    The claim, what it covers, the evidence, its hash.
 
     Exits with 0 if all pass, 1 if one violates a rule, 4 if one cannot be told or is not known.
     """
