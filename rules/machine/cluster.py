@@ -302,6 +302,7 @@ def restored(state: LogState, event: Restored, terms: Terms) -> None:
     whole = span(event.start_offset, event.end_offset)
     if state.start is not None and event.start_offset < state.start <= event.end_offset:
         state.start = event.start_offset
+    state.went = cut(state.went, whole)
     for replica in state.replicas.values():
         replica.advances = [each for each in replica.advances if not meet(span(each.start, each.end), whole)]
         replica.doubt = cut(replica.doubt, whole)

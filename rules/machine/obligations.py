@@ -177,6 +177,7 @@ def _causes_of(state: LogState, replica: Replica, advance: Advance, terms: Terms
     found = [
         _published_by_others(state, replica),
         replica.passed,
+        state.went,
         authority.permitted(state, from_ms, to_ms, advance.end, terms),
     ]
     unknown = [whole] if advance.is_blind else []

@@ -54,6 +54,7 @@ def decide(state: LogState, removal: Removal, terms: Terms, now_ms: int) -> None
     if now_ms < removal.due_ms:
         return
     _settle(state, removal)
+    _lets_starts_pass(state, removal, terms)
     if not removal.was_led:
         removal.is_decided = True
         return
@@ -78,6 +79,21 @@ def decide(state: LogState, removal: Removal, terms: Terms, now_ms: int) -> None
         state.blast[hour] = state.blast.get(hour, 0) + 1
     if removal.where == "local":
         _uploaded(state, removal, terms)
+
+
+def _lets_starts_pass(state: LogState, removal: Removal, terms: Terms) -> None:
+    """A loss of the log that is justified by itself: when a start passes it, it asks for no other cause."""
+    from_ms = removal.not_before_ms - terms.clock_tolerance_ms
+    to_ms = removal.at_ms + terms.clock_tolerance_ms
+    whole = span(removal.base, removal.end)
+    offsets, _ = by_retention(state, as_piece(removal), TOTAL, from_ms, to_ms)
+    if not offsets and not covers(authority.permitted(state, from_ms, to_ms, removal.end, terms), whole):
+        return
+    replica = state.replicas.get(removal.broker_id)
+    if state.is_kip405:
+        state.went = join(state.went, whole)
+    elif removal.where == "local" and replica is not None:
+        replica.passed = join(replica.passed, whole)
 
 
 def _settle(state: LogState, removal: Removal) -> None:
@@ -129,7 +145,7 @@ def _charge(state: LogState, removal: Removal, terms: Terms) -> None:
         newest_ms = removal.max_timestamp_ms
         times = authority.effective(state, "retention.ms", from_ms, to_ms)
         sizes = authority.effective(state, "retention.bytes", from_ms, to_ms)
-        counted = _counted(state, removal)
+        counted = _counted(state, removal, terms)
         if newest_ms is not None and any(e != UNLIMITED and to_ms - newest_ms >= e for e in times):
             rule_id, why = "RET-01", f"effective retention.ms was {authority.least(times)}"
         elif counted is not None and any(e != UNLIMITED and counted >= e for e in sizes):
@@ -150,10 +166,16 @@ def _charge(state: LogState, removal: Removal, terms: Terms) -> None:
     )
 
 
-def _counted(state: LogState, removal: Removal) -> int | None:
+def _counted(state: LogState, removal: Removal, terms: Terms) -> int | None:
     counts = [removal.bytes_counted]
     if state.is_kip405:  # it moves the start first, by what it counted then
-        over = [each for each in state.rises if each.start < removal.end and each.end > removal.base]
+        over = [
+            each
+            for each in state.rises
+            if each.start < removal.end
+            and each.end > removal.base
+            and abs(each.at_ms - removal.at_ms) <= terms.settle_ms
+        ]
         counts += [each.bytes_counted for each in over]
     return max((each for each in counts if each is not None), default=None)
 

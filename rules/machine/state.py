@@ -82,7 +82,7 @@ class Replica:
     segments: dict[int, Segment] = field(default_factory=dict)
     holes: Spans = NONE
     doubt: Spans = NONE
-    passed: Spans = NONE  # with a cause, before the start fell below
+    passed: Spans = NONE  # with a cause: needs no other when the start passes it again
     advances: list[Advance] = field(default_factory=list)
     low_since_ms: int | None = None  # as leader, below what was published
 
@@ -318,6 +318,7 @@ class LogState:
 
     replicas: dict[int, Replica] = field(default_factory=dict)
     start: int | None = None  # the log's, as leaders had it
+    went: Spans = NONE  # with a cause of its own, from the tier or beside one, wherever the start is
     accepted: Spans = NONE  # lost, and taken as lost by somebody
     tier: dict[str, Copy] = field(default_factory=dict)
     is_kip405: bool = False

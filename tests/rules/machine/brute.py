@@ -451,8 +451,9 @@ class Judge:
                 self.found["RET-01"].add(base)
                 return
             counted = 100 * len(before.disk.get(before.leader or 0, set()))
-            if self.mode == "kip405":
-                counted += sum(each[3] for each in before.tier.values())
+            if self.mode == "kip405":  # by what it counted when it began to delete
+                lately = [each for each in self.moments if at_ms - 60_000 <= each.at_ms <= at_ms]
+                counted = max(100 * _led(each) + sum(one[3] for one in each.tier.values()) for each in lately)
             if any(size != -1 and counted >= size for size in sizes):
                 self.found["RET-02"].add(base)
                 return
@@ -593,6 +594,11 @@ class Judge:
                 if is_then and self.gone_ms <= event.expires_at_ms + 2 * TOLERANCE_MS:
                     return
         self.found["OPS-01"].add("topic")
+
+
+def _led(moment: Moment) -> int:
+    """How many offsets lie on the leader's disk."""
+    return len(moment.disk.get(moment.leader or 0, set()))
 
 
 _UNITS = {"h": HOUR_MS, "d": 24 * HOUR_MS, "min": 60_000}
