@@ -28,6 +28,13 @@ class AsOfBeforeLastRun(AuditRunError):
 
 
 @dataclass(kw_only=True, eq=False)
+class AsOfAhead(AuditRunError):
+    """{as_of_ms} ms is still to come: a run cannot judge as of then"""
+
+    as_of_ms: int
+
+
+@dataclass(kw_only=True, eq=False)
 class NothingIngested(AuditRunError):
     """{table} holds no events to judge
 

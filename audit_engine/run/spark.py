@@ -31,7 +31,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.cut import Cut, next_cut
 from audit_engine.run.doubts.spark import gaps, retired_emitters, silent, unmet
-from audit_engine.run.errors import NothingIngested
+from audit_engine.run.errors import AsOfAhead, NothingIngested
 from audit_engine.run.evidence.spark import (
     KEY,
     distinct_logs,
@@ -98,7 +98,9 @@ class AuditRun:
         self._results = Results(spark, root)
 
     def next(self, as_of_ms: int) -> RunSummary:
-        """Everything since the run before. Raises AsOfBeforeLastRun, NothingIngested, RunOvertaken."""
+        """Everything since the run before. AsOfAhead, AsOfBeforeLastRun, NothingIngested, RunOvertaken."""
+        if as_of_ms > self._means.now_ms():
+            raise AsOfAhead(as_of_ms=as_of_ms)
         last = self._results.last_run()
         cut = next_cut(None if last is None else self._results.cut(last), self._ends(), as_of_ms)
         row, summary = self._judge(cut, last)
@@ -130,8 +132,8 @@ class AuditRun:
             seen = _Seen(*rows.agg(F.count(F.lit(1)), F.count_if(is_shared())).collect()[0])
             task = Task(terms=self._means.terms, from_ms=cut.since_ms or 0, as_of_ms=cut.as_of_ms)
             self._means.at("listen")
-            retired = retired_emitters(told(until(self._events(), cut.end_offsets)))
-            emitters = kept(each_emitter(rows, self._of_before(EMITTERS, before), task, retired))
+            known = self._of_before(EMITTERS, before)
+            emitters = kept(each_emitter(rows, known, task, retired_emitters(rows)))
             self._means.at("gate")
             expected = self._gate(cut, rows, seen.events) if self._means.has_gate else ()
             task = replace(task, doubts=(*silent(emitters), *unmet(expected)))

@@ -46,7 +46,7 @@ def unmet(expected: tuple[Expected, ...]) -> tuple[Doubt, ...]:
 
 
 def retired_emitters(events: DataFrame) -> frozenset[tuple[str, int, str]]:
-    """Cluster, broker and component of each emitter that somebody said to be no more."""
+    """Cluster, broker and component of each emitter that somebody says to be no more; its state remembers."""
     rows = events.where(F.col("kind") == EmitterRetired.kind).collect()
     said = [(row["cluster_id"], told_of(row.asDict()).event) for row in rows]
     return frozenset(

@@ -25,6 +25,7 @@ from rules.events import KINDS, LogEvent
 from rules.machine.fold import HANDLERS
 from rules.machine.terms import NOT_AUDITED
 
+CLOCKS_APART_MS = 2 * 24 * 3600 * 1000  # no two hosts' clocks are further apart
 KEY = ("cluster_id", "topic_id", "partition")
 SHARED = tuple(
     kind.kind
@@ -39,11 +40,18 @@ def until(events: DataFrame, offsets: Offsets) -> DataFrame:
 
 
 def since(events: DataFrame, cut: Cut) -> DataFrame:
-    """The run's slice: what is new, and what the run before had read and not judged."""
+    """The run's slice: what is new, and what the run before had read and not judged.
+
+    Both were ingested after that run's moment, by whatever clock: days well before it are not opened.
+    """
+    slice_ = until(events, cut.end_offsets)
     is_new = F.col("kafka_offset") >= _offset_of(cut.begin_offsets)
-    if cut.since_ms is not None:
-        is_new = is_new | (F.col("observed_at_ms") > cut.since_ms)
-    return until(events, cut.end_offsets).where(is_new)
+    if cut.since_ms is None:
+        return slice_.where(is_new)
+    first_day = F.to_date(F.timestamp_millis(F.lit(cut.since_ms - CLOCKS_APART_MS)))
+    return slice_.where(
+        (F.col("ingest_day") >= first_day) & (is_new | (F.col("observed_at_ms") > cut.since_ms))
+    )
 
 
 def since_offsets(rows: DataFrame, offsets: Offsets) -> DataFrame:

@@ -19,6 +19,7 @@ from rules.machine import Terms, Told
 
 DAY = "2025-11-18"
 TOPIC = "__seawall_audit"
+NOW_MS = 1_900_000_000_000
 KAFKA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
     " timestampType INT"
@@ -43,7 +44,7 @@ def value_of(told: Told) -> bytes:
 class Evidence:
     """The table of events of one test, filled as often as it likes."""
 
-    def __init__(self, spark: SparkSession, folder: Path, *, at_ms: int = 1_900_000_000_000) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, *, at_ms: int = NOW_MS) -> None:
         """`at_ms`: when the broker took the records."""
         self._spark = spark
         self._at = datetime.fromtimestamp(at_ms / 1000, tz=timezone.utc)
@@ -73,5 +74,7 @@ class Evidence:
     def audit(
         self, terms: Terms | None = None, *, has_gate: bool = False, docs: Path | None = None
     ) -> AuditRun:
-        means = Means(terms=terms or Terms(), now_ms=lambda: 0, version="test", has_gate=has_gate, docs=docs)
+        means = Means(
+            terms=terms or Terms(), now_ms=lambda: NOW_MS, version="test", has_gate=has_gate, docs=docs
+        )
         return AuditRun(self._spark, self.root, means)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from audit_engine.run.errors import AsOfBeforeLastRun, NoSuchRun, NothingIngested
+from audit_engine.run.errors import AsOfAhead, AsOfBeforeLastRun, NoSuchRun, NothingIngested
 from audit_engine.run.outcomes import told as as_json
 from audit_engine.run.reading.spark import Verdicts
 from audit_engine.run.spark import RunSummary
@@ -23,7 +23,7 @@ from rules.events import Heartbeat, LogEvent
 from rules.identity import LogId
 from rules.machine import Speaker, Terms, Told, fold, newborn
 from rules.machine.verdict import Judgement, Verdict, judge
-from tests.audit_engine.run.evidence import Evidence
+from tests.audit_engine.run.evidence import NOW_MS, Evidence
 from tests.rules.machine.faults import FAULTS
 from tests.rules.machine.histories import HOUR_MS, LOG, MINUTE_MS, T0_MS, TOPIC, fixture, kip405
 
@@ -224,7 +224,8 @@ def test_an_event_that_never_came_is_no_pass(spark: SparkSession, tmp_path: Path
 
 
 def test_what_cannot_be_judged_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """No table, an empty one, and a moment before the last run's: each says so, and nothing is written."""
+    """An empty table, and a moment before the last run's or still to come: each says so, and nothing is
+    written."""
     evidence = Evidence(spark, tmp_path)
     with pytest.raises(NothingIngested):
         evidence.audit(TERMS).next(1)
@@ -234,6 +235,8 @@ def test_what_cannot_be_judged_is_refused(spark: SparkSession, tmp_path: Path) -
 
     with pytest.raises(AsOfBeforeLastRun):
         evidence.audit(TERMS).next(history.now_ms - 1)
+    with pytest.raises(AsOfAhead):
+        evidence.audit(TERMS).next(NOW_MS + 1)
 
     assert len(Verdicts(spark, evidence.root).runs(10)) == 1
 
