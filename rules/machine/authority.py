@@ -283,3 +283,13 @@ def declared_within(state: LogState, sort: str, from_ms: int, to_ms: int) -> lis
             keeps = _kept_under(state, policy, sort)
             found += [] if keeps is None else [keeps]
     return found
+
+
+def changes_since(state: LogState, key: str, at_ms: int) -> int:
+    """How often a key's value changed from then on, that change included. Who tells it does not matter."""
+    names = [
+        f"topic|{key}",
+        *(f"broker:{each}|{_BROKER_KEYS.get(key, f'log.{key}')}" for each in hosts(state)),
+    ]
+    told = (each for name in names for each in state.config.get(name, ()))
+    return max(1, sum(each.at_ms >= at_ms for each in told))

@@ -139,7 +139,8 @@ def isr_changed(state: LogState, event: IsrChanged, terms: Terms) -> None:
 
 
 def replica_added(state: LogState, event: ReplicaAdded, terms: Terms) -> None:
-    state.assigned = event.replicas
+    if event.metadata_offset is None or event.metadata_offset >= state.kraft_offset:
+        state.assigned = event.replicas
 
 
 def config_effective(state: LogState, event: ConfigEffective, terms: Terms) -> None:
@@ -235,7 +236,7 @@ def policy_declared(state: LogState, event: PolicyDeclared, terms: Terms) -> Non
         key=event.key,
         after=event.after,
     )
-    if made not in state.policy:
+    if made not in state.policy and event.policy_offset > state.policy_base_offset:
         state.policy.append(made)
         state.policy.sort(key=lambda each: (each.policy_offset, each.pattern, each.key))
 
@@ -328,6 +329,10 @@ def loss_accepted(state: LogState, event: LossAccepted, terms: Terms) -> None:
 def evidence_gap(state: LogState, event: EvidenceGap, terms: Terms, speaker: Speaker) -> None:
     since = event.occurred_at_ms if event.not_before_ms is None else event.not_before_ms
     broker_id = None if event.problem == LOST_FOR_GOOD else speaker.broker_id
+    hosts = {*state.replicas, *(state.assigned or ())}
+    is_heard = any(name.startswith(f"{broker_id}/") for name in state.heard)
+    if broker_id is not None and hosts and broker_id not in hosts and not is_heard:
+        return  # what it can tell beside its own logs, all tell (decision 13)
     _gap(state, event.problem, broker_id, since, event.occurred_at_ms, event.detail)
 
 

@@ -35,8 +35,8 @@ def track(state: LogState, terms: Terms, *, at_ms: int, anchor: str, changed_key
         if now is None or keeps is None or now == SAME_AS_TOTAL:
             continue
         limit = keeps.ms if key.endswith(".ms") else keeps.bytes
-        if changed_key == key and alive is not None:
-            alive.changes += 1
+        if alive is not None:
+            alive.changes = authority.changes_since(state, key, alive.since_ms)
         if authority.keeps_less(now, limit):
             _deviates(state, alive, key, anchor, at_ms, now)
         elif alive is not None:

@@ -237,9 +237,9 @@ def _missing(numbers: Spans) -> Spans:
 
 
 def _two_payloads(said: Iterable[Told]) -> Iterable[AboutEmitter]:
-    """AUD-02, within what is heard at once: under one number, and under one id of one emitter."""
+    """AUD-02, within what is heard at once: under one number, and under one id, whoever says it."""
     by_number: dict[tuple[Speaker, int], Event | None] = {}
-    by_id: dict[tuple[int, str, str], Event] = {}
+    by_id: dict[str, Event] = {}
     told_of = set()
     for told in sorted(said, key=lambda each: each.order):
         name = f"{told.speaker.broker_id}/{told.speaker.component}"
@@ -248,7 +248,7 @@ def _two_payloads(said: Iterable[Told]) -> Iterable[AboutEmitter]:
         by_number.setdefault(number, told.event)
         anchor = f"{told.speaker.incarnation}:{told.seq}"
         if told.event is not None and not isinstance(told.event, Heartbeat):
-            known = by_id.setdefault((*told.speaker[:2], told.event.event_id), told.event)
+            known = by_id.setdefault(told.event.event_id, told.event)
             is_other |= known != told.event
         if is_other and anchor not in told_of:
             told_of.add(anchor)

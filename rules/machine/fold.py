@@ -243,6 +243,7 @@ def _forget(state: LogState, terms: Terms, now_ms: int) -> None:
         else:
             table[each.key] = each.after
         state.policy.remove(each)
+        state.policy_base_offset = max(state.policy_base_offset, each.policy_offset)
     state.holds = {key: each for key, each in state.holds.items() if each.released_at is None}
 
 

@@ -333,6 +333,7 @@ class LogState:
     was_compacted: bool = False
     config: dict[str, list[Setting]] = field(default_factory=dict)
     policy_base: dict[str, dict[str, str]] = field(default_factory=dict)
+    policy_base_offset: int = -1
     policy: list[Declared] = field(default_factory=list)
     adopted: dict[str, str | None] = field(default_factory=dict)
     permits: list[Permit] = field(default_factory=list)

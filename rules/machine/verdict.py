@@ -203,8 +203,12 @@ def _missing(state: LogState, from_ms: int) -> tuple[str, ...]:
     leader = state.replicas.get(state.leader_id) if state.leader_id is not None else None
     if state.leader_id is None:
         told.append("leadership: nobody said who leads")
-    elif leader is None and state.leader_id >= 0:
+    elif state.leader_id < 0:
+        told.append("leadership: nobody leads, and what could be read cannot be told")
+    elif leader is None:
         told.append(f"replica: nobody watches the disk of broker {state.leader_id}, which leads")
+    elif leader.start is None or leader.local_start is None or state.watermark is None:
+        told.append(f"replica: of broker {state.leader_id}, which leads, start or watermark is not known")
     if not authority.authorised(state, authority.TOTAL, state.clock_ms, state.clock_ms):
         told.append("retention: neither a policy nor a first sight of it is known")
     return tuple(sorted(set(told)))

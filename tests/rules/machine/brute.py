@@ -452,7 +452,7 @@ class Judge:
                 return
             counted = 100 * len(before.disk.get(before.leader or 0, set()))
             if self.mode == "kip405":  # by what it counted when it began to delete
-                lately = [each for each in self.moments if at_ms - 60_000 <= each.at_ms <= at_ms]
+                lately = [e for e in self.moments if at_ms - 60_000 <= e.at_ms <= at_ms] + [before]
                 counted = max(100 * _led(each) + sum(one[3] for one in each.tier.values()) for each in lately)
             if any(size != -1 and counted >= size for size in sizes):
                 self.found["RET-02"].add(base)

@@ -25,6 +25,7 @@ from rules.events import (
     Truncated,
 )
 from rules.machine import Suppression, Terms, fold, newborn
+from rules.machine.emitters import listen
 from rules.machine.fleet import blasts, merged
 from rules.machine.gate import Keep, MayDelete, would_be
 from rules.machine.verdict import Status, Verdict, judge, judgement_hash
@@ -534,3 +535,37 @@ def test_a_log_s_state_does_not_grow_with_its_history() -> None:
     assert judged.findings == ()
     assert sizes[40 * 24 - 1] <= sizes[10 * 24] * 1.02
     assert found(judged) == set()
+
+
+def test_a_change_that_three_agents_tell_is_one_change() -> None:
+    """Every agent reads the metadata log: the same events under three emitters count once (decision 13)."""
+    h = fixture("none")
+    first = len(h.told)
+    h.config("retention.ms", str(HOUR_MS), str(7 * DAY_MS))
+    h.after(minutes=10).config("retention.ms", str(7 * DAY_MS), str(HOUR_MS))
+    h.elects(2)
+    again = [
+        replace(
+            each, speaker=each.speaker._replace(broker_id=broker), observed_at_ms=each.observed_at_ms + 500
+        )
+        for each in h.told[first:]
+        for broker in (2, 3)
+    ]
+    h.after(hours=2)
+    state = fold(newborn(LOG, TOPIC), [*h.told, *again], TERMS, as_of_ms=h.now_ms)
+    judged = judge(state, TERMS, from_ms=T0_MS)
+    [flap] = judged.findings
+
+    assert flap.rule_id == "RET-03"
+    assert flap.note.endswith("changes=2, reverted")
+    assert listen({}, [*h.told, *again], TERMS, as_of_ms=h.now_ms).losses == ()
+
+
+def test_a_partition_without_a_leader_is_not_judged() -> None:
+    """Nobody could read it: no PASS."""
+    h = fixture("none")
+    h.elects(-1, ())
+    judged = h.after(hours=1).judged()
+
+    assert judged.verdict is Verdict.INDETERMINATE
+    assert judged.findings == ()
