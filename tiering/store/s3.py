@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 ABSENT = "*"  # If-None-Match: *, the condition that nothing is there
-READ_PIECE_BYTES = 1024 * 1024
+READ_PIECE_BYTES = 2 * 1024 * 1024  # costs a seventh less than 1 MiB, or 4 (measured: bench/scrub.py)
 _NO_ANSWER = (NotConnected, HTTPClientError, IncompleteReadError, ResponseParserError)
 _NO_CREDENTIALS = (
     NoCredentialsError,

@@ -32,7 +32,7 @@ from tiering.scrub.run import scrub as scrub_once
 if TYPE_CHECKING:
     from seawall.tier.scrub import Evidence, ScrubTable
 
-BURST_BYTES = 1024 * 1024  # of the rate: a piece of the stream
+BURST_BYTES = 2 * 1024 * 1024  # of the rate: a piece of the stream
 MARKS = {
     ScrubOutcome.VERIFIED: ("ok", "green"),
     ScrubOutcome.FAILED: ("FAILED", "bold red"),

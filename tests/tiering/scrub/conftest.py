@@ -20,6 +20,7 @@ from tiering.store.retry import RetryPolicy
 from tiering.store.s3 import S3Store, S3StoreSettings
 
 POLICY = RetryPolicy(attempts_max=2, attempt_s=10, overall_s=20, soon_s=0.01, later_s=0.01)
+PATIENT_S = 20.0
 HASTY_S = 0.5  # for those who hang
 
 
@@ -32,6 +33,7 @@ class Wire:
     client: Any  # boto3's own, for what Seawall cannot do
     trouble: Trouble
     through: PatientStore
+    hasty: PatientStore  # the same way, for those who would hang
 
 
 @pytest.fixture
@@ -58,24 +60,22 @@ def wire(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wire]:
         gateway: VersityGateway = request.getfixturevalue("versitygw")
         name, endpoint_url, session = gateway.new_bucket(), gateway.endpoint_url, gateway.session()
 
-    def store(url: str) -> PatientStore:
+    def store(url: str, timeout_s: float) -> PatientStore:
         settings = S3StoreSettings(
             bucket=name,
             endpoint_url=url,
             region="us-east-1",
-            connect_timeout_s=HASTY_S,
-            read_timeout_s=HASTY_S,
+            connect_timeout_s=timeout_s,
+            read_timeout_s=timeout_s,
         )
         return patient(S3Store(settings, session), policy=POLICY)
 
     with Trouble(endpoint_url) as trouble:
         yield Wire(
-            kit=Kit(
-                store=patient(S3Store(S3StoreSettings(bucket=name, endpoint_url=endpoint_url), session)),
-                folder=tmp_path,
-            ),
+            kit=Kit(store=store(endpoint_url, PATIENT_S), folder=tmp_path),
             bucket=name,
             client=session.client("s3", endpoint_url=endpoint_url),
             trouble=trouble,
-            through=store(trouble.endpoint_url),
+            through=store(trouble.endpoint_url, PATIENT_S),
+            hasty=store(trouble.endpoint_url, HASTY_S),
         )
