@@ -544,13 +544,19 @@ def test_a_change_that_three_agents_tell_is_one_change() -> None:
     h.config("retention.ms", str(HOUR_MS), str(7 * DAY_MS))
     h.after(minutes=10).config("retention.ms", str(7 * DAY_MS), str(HOUR_MS))
     h.elects(2)
-    again = [
-        replace(
-            each, speaker=each.speaker._replace(broker_id=broker), observed_at_ms=each.observed_at_ms + 500
-        )
-        for each in h.told[first:]
-        for broker in (2, 3)
-    ]
+    again = []
+    for broker in (2, 3):
+        log_seqs = iter(range(9))
+        for seq, each in enumerate(h.told[first:]):
+            again.append(
+                replace(
+                    each,
+                    speaker=each.speaker._replace(broker_id=broker),
+                    seq=seq,
+                    log_seq=None if each.log_seq is None else next(log_seqs),
+                    observed_at_ms=each.observed_at_ms + 500,
+                )
+            )
     h.after(hours=2)
     state = fold(newborn(LOG, TOPIC), [*h.told, *again], TERMS, as_of_ms=h.now_ms)
     judged = judge(state, TERMS, from_ms=T0_MS)
