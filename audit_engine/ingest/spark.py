@@ -246,6 +246,8 @@ class Ingest:
                 if self._failed is not None or ending.is_set():
                     return
                 try:
+                    # A service may outlive its topic, and one made anew may soon be as long.
+                    self._same_topic(self._source.reach.reach(self._source.topic).topic_id)
                     self._batch(rows, _ends(checkpoint, batch_id, self._source.topic), begun.starts)
                     self._between()
                 except BaseException as failed:

@@ -8,7 +8,8 @@ Owns these statements. Invariant: each is one commit of Delta's, so that it may 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,9 @@ from audit_engine.tables.errors import OtherWriter, TableUnfit
 from audit_engine.tables.maintenance import FILE_BYTES, DayFiles, Upkeep, drifted, due
 from audit_engine.tables.spark import CONFLICTS, PROPERTIES, EvidenceTable, path_of
 
+# Into so many tasks VACUUM divides its listing of the files: 10,000 unless told, minutes of doing nothing.
+LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+LISTING_TASKS = 8
 FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 ORDER = {EVENTS: "log_id"}  # how a run asks: one log, or all logs of a day
@@ -34,7 +38,8 @@ def needed(spark: SparkSession, root: str, name: str, *, today: str) -> Upkeep:
     if not DeltaTable.isDeltaTable(spark, path):
         raise TableUnfit(table=path, why="there is none; `seawall audit ingest` makes it")
     table = EvidenceTable(spark, root, name, may_be_behind=True)
-    unneeded = spark.sql(f"VACUUM {table.quoted} DRY RUN").count()
+    with _setting(spark, {LISTING: str(LISTING_TASKS)}):
+        unneeded = spark.sql(f"VACUUM {table.quoted} DRY RUN").count()
     return Upkeep(
         table=name,
         columns=tuple(column.name for column in table.missing()),
@@ -62,7 +67,8 @@ def carry_out(spark: SparkSession, root: str, upkeep: Upkeep, *, say: Say = lamb
         raise OtherWriter(table=table.path) from refused
     if upkeep.unneeded_files:
         say(f"{upkeep.table}: removing files that no kept version names")
-        spark.sql(f"VACUUM {table.quoted}")
+        with _setting(spark, {LISTING: str(LISTING_TASKS)}):
+            spark.sql(f"VACUUM {table.quoted}")
     _delta_log(spark, table.path).checkpoint()
     now = {each.day: each for each in _days(spark, table.path)}
     return replace(upkeep, days=tuple(now.get(each.day, each) for each in upkeep.days))
@@ -71,13 +77,23 @@ def carry_out(spark: SparkSession, root: str, upkeep: Upkeep, *, say: Say = lamb
 def _optimize(spark: SparkSession, table: EvidenceTable, day: str) -> None:
     column = ORDER.get(table.name)
     by = f" ZORDER BY ({column})" if column else ""
-    spark.conf.set(FILE_SIZE, str(FILE_BYTES))
-    spark.conf.set(NOTE, '{"seawall_maintain":1}')
-    try:
+    with _setting(spark, {FILE_SIZE: str(FILE_BYTES), NOTE: '{"seawall_maintain":1}'}):
         spark.sql(f"OPTIMIZE {table.quoted} WHERE ingest_day = DATE '{day}'{by}")
+
+
+@contextmanager
+def _setting(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
     finally:
-        spark.conf.unset(FILE_SIZE)
-        spark.conf.unset(NOTE)
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def _days(spark: SparkSession, path: str) -> list[DayFiles]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from audit_engine.tables.errors import CommitSkipped
+from audit_engine.ingest.position import TopicReach
+from audit_engine.ingest.spark import Ingest
+from audit_engine.tables.errors import CommitSkipped, TopicEndsEarlier, TopicReplaced
 from audit_engine.tables.marks import Mark
-from audit_engine.tables.spark import APP_ID, EvidenceTables
+from audit_engine.tables.spark import APP_ID, EvidenceTable, EvidenceTables
 from seawall.local.broker import LocalCluster
 from tests.audit_engine.events import LOG, OTHER_LOG, stalled
 from tests.audit_engine.ingest.topics import DAY, EventTopic, Stopped, stopping_at, value_of
@@ -154,6 +157,43 @@ def test_a_number_that_delta_knows_is_an_error_and_not_a_silent_loss(told: Told,
 
     assert table.rows().count() == before
     assert table.standing() == standing
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({"topic_id": "another"}, TopicReplaced),
+        ({"ends": {0: 1, 1: 1}}, TopicEndsEarlier),
+    ],
+)
+def test_a_topic_that_is_not_the_table_s_is_refused(
+    told: Told, spark: SparkSession, said: dict[str, Any], error: type[Exception]
+) -> None:
+    """Made anew, or with its end lost: to go on would pass over events. Nothing is read, nothing written."""
+    source = told.topic.source()
+    before = told.tables.events.standing()
+
+    class Changed:
+        def reach(self, topic: str) -> TopicReach:
+            return replace(source.reach.reach(topic), **said)
+
+    with pytest.raises(error):
+        Ingest(spark, told.tables, replace(source, reach=Changed()), day=lambda: DAY).once()
+
+    assert told.tables.events.standing() == before
+
+
+def test_a_history_without_a_mark_is_made_up_for_by_the_rows(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log's window may let every commit of ours go: what is in the table is not read again."""
+    monkeypatch.setattr(EvidenceTable, "_marks", lambda *_: [])
+
+    standing = told.tables.events.standing()
+
+    assert standing.mark is None
+    assert standing.next_offsets == told.tables.events.offsets_by_rows()
+    assert standing.next_offsets[1] == told.ends[1]
 
 
 def test_a_row_cannot_be_changed_and_a_day_can_be_read_alone(told: Told, spark: SparkSession) -> None:
