@@ -50,7 +50,8 @@ def readable(state: LogState, replica: Replica, *, has_tier: bool) -> Spans:
 
 def recoverable(state: LogState, ranges: Spans) -> tuple[Spans, tuple[int, ...]]:
     """What of a loss lies in the tier or in objects' versions, and which brokers' disks hold all of it."""
-    versions = normal((each.base, each.covered_end) for each in state.tier.values() if each.is_versioned)
+    kept = [(each.base, each.covered_end) for each in state.tier.values() if each.is_versioned]
+    versions = normal([*kept, *((each.base, each.end) for each in state.buried.values())])
     if state.is_gone:  # its directories are renamed, and deleted a minute later
         return meet(join(tiered(state), versions), ranges), ()
     holders = [

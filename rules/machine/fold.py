@@ -58,11 +58,11 @@ from rules.events import (
     TrimCertified,
     Truncated,
 )
-from rules.machine import cluster, conditions, deviations, obligations, replicas, tier
+from rules.machine import authority, cluster, conditions, deviations, obligations, replicas, tier
 from rules.machine.codec import copied
 from rules.machine.spans import join, span
 from rules.machine.state import RUNS_KEPT, Found, Gap, LogState, missing
-from rules.machine.terms import HOUR_MS, Terms
+from rules.machine.terms import DAY_MS, HOUR_MS, Terms
 from rules.machine.told import Told, concerns, in_order
 
 Handler = Callable[[LogState, Any, Terms], None]
@@ -226,11 +226,8 @@ def _forget(state: LogState, terms: Terms, now_ms: int) -> None:
         if (kept := [each for each in starts if each[1] >= horizon_ms])
     }
     state.blast = {hour: n for hour, n in state.blast.items() if (hour + 1) * HOUR_MS >= horizon_ms}
-    state.tier = {
-        key: copy
-        for key, copy in state.tier.items()
-        if copy.state != "DELETE_FINISHED" or copy.changed_ms >= horizon_ms
-    }
+    window_ms = authority.policy_now(state).backup_window_days * DAY_MS
+    tier.bury(state, recent_ms, min(horizon_ms, now_ms - window_ms))
     for name, timeline in state.config.items():
         while len(timeline) > 1 and timeline[1].at_ms < horizon_ms:
             timeline.pop(0)

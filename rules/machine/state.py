@@ -16,6 +16,7 @@ Invariant: only `fold` changes a state, and only one that it made itself; whoeve
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rules.identity import LogId
 from rules.machine.spans import NONE, Spans
@@ -127,6 +128,16 @@ class Copy:
         if self.record_count is not None and self.record_count != end - self.base:
             return self.base
         return end
+
+
+class Buried(NamedTuple):
+    """What is left of a copy that was deleted a while ago. `end` is its base where no version is kept."""
+
+    at_ms: int
+    metadata_offset: int
+    generation: int
+    base: int
+    end: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -321,6 +332,7 @@ class LogState:
     went: Spans = NONE  # with a cause of its own, from the tier or beside one, wherever the start is
     accepted: Spans = NONE  # lost, and taken as lost by somebody
     tier: dict[str, Copy] = field(default_factory=dict)
+    buried: dict[str, Buried] = field(default_factory=dict)
     is_kip405: bool = False
     is_tiered: bool = False
     claims: list[tuple[int, int]] = field(default_factory=list)

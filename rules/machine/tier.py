@@ -33,7 +33,7 @@ from rules.machine import coverage
 from rules.machine.findings import happened
 from rules.machine.replicas import removed
 from rules.machine.spans import meet, span
-from rules.machine.state import DIGESTS_KEPT, LEGAL, Copy, CopyAbove, Hold, LogState, Permit, Removal
+from rules.machine.state import DIGESTS_KEPT, LEGAL, Buried, Copy, CopyAbove, Hold, LogState, Permit, Removal
 from rules.machine.terms import Terms
 from rules.machine.told import Speaker
 
@@ -44,6 +44,8 @@ _KEY = re.compile(r"/\d{20}-([^/]+)\.(?:log|aux|json)$")
 def copy_told(state: LogState, event: CopyStarted | CopyFinished, terms: Terms) -> None:
     _mode(state, event)
     step = "COPY_STARTED" if isinstance(event, CopyStarted) else "COPY_FINISHED"
+    if _is_buried(state, event, step):
+        return
     copy = state.tier.get(event.segment_id)
     if copy is None:
         copy = _copy(event, event.generation)
@@ -75,6 +77,48 @@ def copy_told(state: LogState, event: CopyStarted | CopyFinished, terms: Terms) 
         )
 
 
+def _is_buried(state: LogState, event: CopyStarted | CopyFinished, step: str) -> bool:
+    """Whether it was deleted long since; what is told of it now is an old word, or no legal one."""
+    known = state.buried.get(event.segment_id)
+    if known is None:
+        return False
+    if event.generation > known.generation:  # restored
+        del state.buried[event.segment_id]
+        return False
+    if event.metadata_offset > known.metadata_offset:
+        _illegal(state, event.segment_id, (event.base_offset, event.end_offset), event.occurred_at_ms, step)
+    return True
+
+
+def _illegal(state: LogState, segment_id: str, spanned: tuple[int, int], at_ms: int, step: str) -> None:
+    happened(
+        state,
+        "SEG-01",
+        subject="log",
+        anchor=segment_id,
+        severity="E",
+        ranges=span(*spanned),
+        interval=(at_ms, at_ms),
+        note=f"{step} may not follow what was before it",
+    )
+
+
+def bury(state: LogState, before_ms: int, horizon_ms: int) -> None:
+    """Of copies that were deleted a while ago the name is enough, and where their versions can be had."""
+    for segment_id, copy in list(state.tier.items()):
+        if copy.state == "DELETE_FINISHED" and copy.changed_ms < before_ms:
+            del state.tier[segment_id]
+            end = copy.covered_end if copy.is_versioned else copy.base
+            state.buried[segment_id] = Buried(
+                at_ms=copy.changed_ms,
+                metadata_offset=max(copy.steps)[0],
+                generation=copy.generation,
+                base=copy.base,
+                end=end,
+            )
+    state.buried = {key: each for key, each in state.buried.items() if each.at_ms >= horizon_ms}
+
+
 def copy_failed(state: LogState, event: CopyFailed, terms: Terms) -> None:
     copy = state.tier.get(event.segment_id)
     if copy is not None:
@@ -86,7 +130,7 @@ def delete_told(state: LogState, event: DeleteStarted | DeleteFinished, terms: T
     copy = state.tier.get(event.segment_id)
     is_start = isinstance(event, DeleteStarted)
     if copy is None:
-        if is_start:
+        if is_start and event.segment_id not in state.buried:
             _unknown(state, event)
         return
     was = copy.state
@@ -332,16 +376,7 @@ def _step(state: LogState, copy: Copy, offset: int, step: str, generation: int, 
     copy.changed_ms = max(copy.changed_ms, at_ms)
     for (_, before), (_, after) in zip(copy.steps, copy.steps[1:], strict=False):
         if after not in LEGAL[before]:
-            happened(
-                state,
-                "SEG-01",
-                subject="log",
-                anchor=copy.segment_id,
-                severity="E",
-                ranges=span(copy.base, copy.end),
-                interval=(at_ms, at_ms),
-                note=f"{before} was followed by {after}",
-            )
+            _illegal(state, copy.segment_id, (copy.base, copy.end), at_ms, after)
     # A retry's repetition is legal and adds nothing.
     copy.steps = [each for at, each in enumerate(copy.steps) if at == 0 or copy.steps[at - 1][1] != each[1]]
     return not is_repeated

@@ -10,6 +10,7 @@ import pytest
 
 from rules.events import (
     CopyFinished,
+    DeleteStarted,
     EpochStarted,
     HoldPlaced,
     HoldReleased,
@@ -575,3 +576,24 @@ def test_a_partition_without_a_leader_is_not_judged() -> None:
 
     assert judged.verdict is Verdict.INDETERMINATE
     assert judged.findings == ()
+
+
+def test_a_copy_that_is_long_gone_is_remembered_by_name() -> None:
+    """Its deletion told once more is no unknown one; a copy finished under its id is illegal."""
+    h = fixture("kip405", declared=TEN_HOURS, retention_ms=10 * HOUR_MS, versioned=True)
+    h.after(minutes=2)
+    for broker in (1, 2, 3):
+        h.start(broker, 0, 1000)
+    h.expunged("s0", 0, 1000)
+    offset = h.tier_offset
+    h.after(minutes=50)
+    h.tier(DeleteStarted, "s0", 0, 1000, cause=None, broker=2, metadata_offset=offset - 1)
+    quiet = h.after(minutes=1)
+    before = quiet.judged()
+    assert "s0" in quiet.state().buried
+    assert "s0" not in quiet.state().tier
+    h.copied("s0", 0, 1000, newest(0))
+    after = h.after(minutes=1).judged()
+
+    assert {each.rule_id for each in before.findings} <= {"RET-05"}
+    assert {each.rule_id for each in after.findings} - {"RET-05"} == {"SEG-01"}
