@@ -92,25 +92,24 @@ def bytes_of(state: LogState, replica: Replica | None, *, with_tier: bool) -> tu
 def pieces(state: LogState, replica: Replica, start: int, end: int) -> list[Segment]:
     """The segments that lie in `[start, end)` still, on this disk or in the tier, from the head on.
 
-    Each with what the log held when it would have been its turn.
+    Each with what the log held when it would have been its turn: those below go first, wherever the start is.
     """
     lying = {
         (each.base, each.end): (each.size_bytes, each.max_timestamp_ms)
         for each in replica.segments.values()
-        if each.base < end and each.end > start
+        if each.base < end
     }
     if state.is_kip405:
         for copy in finished(state):
-            if copy.base < end and copy.end > start:
+            if copy.base < end:
                 lying[copy.base, copy.end] = (copy.size_bytes, copy.max_timestamp_ms)
     total, _ = bytes_of(state, replica, with_tier=state.is_kip405)
     out = []
     for (base, stop), (size_bytes, newest_ms) in sorted(lying.items()):
-        out.append(
-            Segment(
-                base=base, end=stop, size_bytes=size_bytes, max_timestamp_ms=newest_ms, bytes_at_most=total
-            )
-        )
+        piece = Segment(base=base, end=stop, size_bytes=size_bytes, max_timestamp_ms=newest_ms)
+        piece.bytes_at_most = total
+        if stop > start:
+            out.append(piece)
         is_there = not meet(replica.holes, span(base, stop))
         if total is not None and is_there:
             total = max(0, total - size_bytes)

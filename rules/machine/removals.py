@@ -86,8 +86,14 @@ def _lets_starts_pass(state: LogState, removal: Removal, terms: Terms) -> None:
     from_ms = removal.not_before_ms - terms.clock_tolerance_ms
     to_ms = removal.at_ms + terms.clock_tolerance_ms
     whole = span(removal.base, removal.end)
-    offsets, _ = by_retention(state, as_piece(removal), TOTAL, from_ms, to_ms)
-    if not offsets and not covers(authority.permitted(state, from_ms, to_ms, removal.end, terms), whole):
+    newest_ms = removal.max_timestamp_ms
+    # What has expired stays so; what a size let go then, it need not let go now.
+    has_expired = newest_ms is not None and newest_ms >= 0
+    has_expired = has_expired and any(
+        keeps.expires(newest_ms or 0, to_ms)
+        for _, keeps in authority.authorised(state, TOTAL, from_ms, to_ms)
+    )
+    if not has_expired and not covers(authority.permitted(state, from_ms, to_ms, removal.end, terms), whole):
         return
     replica = state.replicas.get(removal.broker_id)
     if state.is_kip405:
@@ -114,13 +120,11 @@ def _why(state: LogState, removal: Removal, terms: Terms) -> tuple[str | None, l
     if went_with_the_topic(state, removal.at_ms, terms):
         return "topic", [], False
     sort = LOCAL if is_local and mode == "ours" else TOTAL
-    if is_local and covers(removal.covered, whole):
-        return "tier", [], False
+    if covers(removal.covered, whole):
+        return ("tier" if is_local else "superseded"), [], False
     offsets, is_unknown = by_retention(state, as_piece(removal), sort, from_ms, to_ms)
     if offsets:
         return "retention", offsets, False
-    if covers(removal.covered, whole):
-        return "superseded", [], False
     if covers(authority.permitted(state, from_ms, to_ms, removal.end, terms), whole):
         return "request", [], False
     is_below = (removal.start_then or 0) >= removal.end and not meet(_start_in_doubt(state), whole)

@@ -316,7 +316,7 @@ class Judge:
         for at_ms, offsets, newest_ms, size in self._segments_of(broker):
             if offset not in offsets or at_ms > to_ms + SETTLED_MS:
                 continue
-            below = 100 * len([o for o in there if old <= o < offsets.start])
+            below = 100 * len([o for o in there if o < offsets.start])
             if self._may_go(newest_ms, size, total - below, from_ms, to_ms, "total"):
                 return True
         return False
@@ -387,15 +387,15 @@ class Judge:
         unique = 100 * len(before.disk.get(before.leader or 0, set()) | before.tiered)
         if self._went_with_the_topic(at_ms) or all(self._asked_for(o, at_ms, at_ms) for o in offsets):
             return
-        if self._may_go(newest_ms, size, unique, at_ms, at_ms, "total"):
-            self._review(newest_ms, size, unique, at_ms, offsets.start, "total")
-            return
         others = {o for key, each in before.tier.items() if key != event.segment_id for o in each[0]}
         if set(offsets) <= others & (self._settled(at_ms).tiered | others):
             settled = self._settled(at_ms)
             still = {o for key, each in settled.tier.items() if key != event.segment_id for o in each[0]}
             if set(offsets) <= still:
                 return
+        if self._may_go(newest_ms, size, unique, at_ms, at_ms, "total"):
+            self._review(newest_ms, size, unique, at_ms, offsets.start, "total")
+            return
         if self.mode == "kip405" and self._below_a_justified_start(at_ms, offsets):
             return
         self._charge(newest_ms, at_ms, offsets.start, before, local=False)
