@@ -32,7 +32,7 @@ test: setup ## Run every test
 
 .PHONY: test-fast
 test-fast: setup-python ## Run the tests that need neither Java nor patience
-	$(IN_VENV)/python -m pytest -m "not jvm and not slow" $(PYTEST)
+	$(IN_VENV)/python -m pytest -m "not jvm and not slow" -n auto --dist loadscope $(PYTEST)
 
 .PHONY: lint
 lint: setup-python ## Check style, types and the layers between packages

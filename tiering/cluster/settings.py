@@ -114,7 +114,7 @@ def topic_settings(topic: str, entries: Mapping[str, Setting]) -> TopicSettings:
 
 
 def defaults_of(broker: BrokerSettings) -> TopicSettings:
-    """A topic that sets nothing itself, as that broker sees it, or SettingUntold. Remote storage is off there."""
+    """A topic that sets nothing itself, as that broker sees it, without remote storage. Or SettingUntold."""
     unset: dict[str, Sourced[Any]] = {_field(name): Sourced(None, Source.OTHER) for name in _PARSERS}
     unset[_field("remote.storage.enable")] = Sourced(False, Source.DEFAULT)
     return TopicSettings(topic="", **unset).as_seen_by(broker)

@@ -80,7 +80,8 @@ def verify(
         bool,
         typer.Option(
             "--records",
-            help="Also decompress and parse every record, and follow every index entry. Five to ten times slower.",
+            help="Also decompress and parse every record, and follow every index entry. Five to ten times "
+            "slower.",
         ),
     ] = False,
     compacted: Annotated[
