@@ -14,7 +14,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
@@ -24,6 +23,7 @@ from audit_engine.run.cut import Cut, cut_of
 from audit_engine.run.errors import NoSuchRun, RunOvertaken
 from audit_engine.run.reading.spark import latest_findings
 from audit_engine.tables.results import OUTBOX, RESULTS, RUNS, STATE
+from audit_engine.tables.spark import CONFLICTS
 
 APP_ID = "seawall.audit.run"
 
@@ -105,7 +105,7 @@ class Results:
         overtaken = RunOvertaken(run=row["run"], table=self.path(RUNS))
         try:
             writer.option("txnAppId", APP_ID).option("txnVersion", str(row["run"])).save(self.path(RUNS))
-        except DeltaConcurrentModificationException as refused:
+        except CONFLICTS as refused:
             raise overtaken from refused
         if self.run_row(row["run"])["attempt"] != row["attempt"]:
             raise overtaken
