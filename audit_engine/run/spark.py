@@ -29,7 +29,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.run.cut import Cut, next_cut
+from audit_engine.run.cut import Cut, Reach, next_cut
 from audit_engine.run.doubts.spark import gaps, retired_emitters, silent, unmet
 from audit_engine.run.errors import AsOfAhead, NothingIngested
 from audit_engine.run.evidence.spark import (
@@ -102,7 +102,8 @@ class AuditRun:
         if as_of_ms > self._means.now_ms():
             raise AsOfAhead(as_of_ms=as_of_ms)
         last = self._results.last_run()
-        cut = next_cut(None if last is None else self._results.cut(last), self._ends(), as_of_ms)
+        before = None if last is None else self._results.cut(last)
+        cut = next_cut(before, self._reach(before), as_of_ms)
         row, summary = self._judge(cut, last)
         self._results.finish(row)
         return summary
@@ -115,14 +116,16 @@ class AuditRun:
         self._results.finish_again(row)
         return summary
 
-    def _ends(self) -> Mapping[int, int]:
+    def _reach(self, before: Cut | None) -> Reach:
         path = f"{self._root.rstrip('/')}/{EVENTS}"
         if not DeltaTable.isDeltaTable(self._spark, path):
             raise NothingIngested(table=path)
-        ends = EvidenceTable(self._spark, self._root, EVENTS).standing().next_offsets
-        if not ends:
+        table = EvidenceTable(self._spark, self._root, EVENTS)
+        standing = table.standing()
+        if not standing.next_offsets:
             raise NothingIngested(table=path)
-        return ends
+        replayed = {} if before is None else table.replayed_after(before.commit)
+        return Reach(offsets=standing.next_offsets, commit=standing.number, replayed=replayed)
 
     def _judge(self, cut: Cut, before: Mapping[str, Any] | None) -> tuple[dict[str, Any], RunSummary]:
         began_ms, attempt = self._means.now_ms(), uuid.uuid4().hex

@@ -34,7 +34,7 @@ from pyspark.sql.types import StructField, StructType
 
 from audit_engine.tables.columns import COLUMNS, EVENTS, QUARANTINE, STRUCTURE, Column
 from audit_engine.tables.errors import CommitSkipped, OtherWriter, TableBehind, TableUnfit
-from audit_engine.tables.marks import Mark, read, written
+from audit_engine.tables.marks import Mark, Range, read, written
 
 APP_ID = "seawall.audit.ingest"
 NEW_FIRST = (
@@ -94,6 +94,15 @@ class EvidenceTable:
         if number < 0 or mark is not None:
             return Standing(number=number, mark=mark, next_offsets=dict(mark.next_offsets) if mark else {})
         return Standing(number=number, mark=None, next_offsets=self.offsets_by_rows())
+
+    def replayed_after(self, number: int) -> dict[int, list[Range]]:
+        """What commits after that one took up from the quarantine: offsets below where the table stood."""
+        found: dict[int, list[Range]] = {}
+        for mark in self._marks(None):
+            if mark.number > number:
+                for partition, each in mark.replayed.items():
+                    found.setdefault(partition, []).extend(each)
+        return {partition: sorted(each) for partition, each in sorted(found.items())}
 
     def offsets_by_rows(self) -> dict[int, int]:
         """Behind the last row of each partition: below what a mark says by transaction markers at most."""

@@ -12,6 +12,7 @@ Owns these transforms. Invariant: a row is dropped only if no log that is known 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -20,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from audit_engine.run.cut import Cut
 from audit_engine.run.told import COLUMNS
 from audit_engine.tables.columns import OWN_FIELDS
-from audit_engine.tables.marks import Offsets
+from audit_engine.tables.marks import Offsets, Range
 from rules.events import KINDS, LogEvent
 from rules.machine.fold import HANDLERS
 from rules.machine.terms import NOT_AUDITED
@@ -40,18 +41,26 @@ def until(events: DataFrame, offsets: Offsets) -> DataFrame:
 
 
 def since(events: DataFrame, cut: Cut) -> DataFrame:
-    """The run's slice: what is new, and what the run before had read and not judged.
+    """The run's slice: what is new, what came from the quarantine, and what the run before had read and left.
 
-    Both were ingested after that run's moment, by whatever clock: days well before it are not opened.
+    All of it was ingested after that run's moment, by whatever clock: days well before it are not opened.
     """
     slice_ = until(events, cut.end_offsets)
     is_new = F.col("kafka_offset") >= _offset_of(cut.begin_offsets)
     if cut.since_ms is None:
         return slice_.where(is_new)
     first_day = F.to_date(F.timestamp_millis(F.lit(cut.since_ms - CLOCKS_APART_MS)))
-    return slice_.where(
-        (F.col("ingest_day") >= first_day) & (is_new | (F.col("observed_at_ms") > cut.since_ms))
-    )
+    was_left = F.col("observed_at_ms") > cut.since_ms
+    return slice_.where((F.col("ingest_day") >= first_day) & (is_new | was_left | _is_in(cut.replayed)))
+
+
+def _is_in(ranges: Mapping[int, Sequence[Range]]) -> Column:
+    offset = F.col("kafka_offset")
+    found = F.lit(False)
+    for partition, each in ranges.items():
+        for start, end in each:
+            found = found | ((F.col("kafka_partition") == partition) & (offset >= start) & (offset < end))
+    return found
 
 
 def since_offsets(rows: DataFrame, offsets: Offsets) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from audit_engine.ingest.rows.spark import events, examined
 from audit_engine.run.spark import AuditRun, Means
 from audit_engine.tables.columns import EVENTS
-from audit_engine.tables.marks import Mark, furthest, ranges
+from audit_engine.tables.marks import Mark, Range, furthest, ranges
 from audit_engine.tables.spark import EvidenceTable
 from audit_engine.wire import Emitter, Envelope, encode
 from rules.machine import Terms, Told
@@ -53,21 +53,36 @@ class Evidence:
 
     def add(self, said: Iterable[Told]) -> None:
         """One commit behind all that is there, in the order given, on one partition."""
-        standing = self._table.standing()
-        begin = dict(standing.next_offsets)
+        values = [value_of(told) for told in said]
+        begin = dict(self._table.standing().next_offsets)
         first = begin.get(0, 0)
-        rows = [
-            (None, value_of(told), TOPIC, 0, first + index, self._at, 1) for index, told in enumerate(said)
-        ]
-        end = {0: first + len(rows)}
+        end = {0: first + len(values)}
+        self._commit(values, first, ranges=ranges(begin, end), next_offsets=furthest(begin, end))
+
+    def replay(self, told: Told, offset: int) -> None:
+        """A record of the past, taken up from the quarantine: it moves no offset."""
+        begin = dict(self._table.standing().next_offsets)
+        self._commit([value_of(told)], offset, next_offsets=begin, replayed={0: ((offset, offset + 1),)})
+
+    def _commit(
+        self,
+        values: list[bytes],
+        first: int,
+        *,
+        next_offsets: dict[int, int],
+        ranges: dict[int, Range] | None = None,
+        replayed: dict[int, tuple[Range, ...]] | None = None,
+    ) -> None:
+        rows = [(None, value, TOPIC, 0, first + at, self._at, 1) for at, value in enumerate(values)]
         records = self._spark.createDataFrame(rows, KAFKA)
         mark = Mark(
             token=uuid.uuid4().hex,
-            number=standing.number + 1,
+            number=self._table.standing().number + 1,
             topic=TOPIC,
             topic_id="id",
-            ranges=ranges(begin, end),
-            next_offsets=furthest(begin, end),
+            ranges=ranges or {},
+            next_offsets=next_offsets,
+            replayed=replayed or {},
         )
         self._table.append(events(examined(records), DAY), mark)
 

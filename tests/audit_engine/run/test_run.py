@@ -201,8 +201,8 @@ def open_findings(spark: SparkSession, evidence: Evidence, rule_id: str) -> list
 
 
 def test_an_event_that_never_came_is_no_pass(spark: SparkSession, tmp_path: Path) -> None:
-    """One event of an untouched log is lost: AUD-01 and INDETERMINATE. Its spool replays it: resolved, PASS.
-    Then the emitter falls silent: AUD-03, and INDETERMINATE again."""
+    """One event of an untouched log is missing: AUD-01 and INDETERMINATE. It lay in quarantine, is taken up
+    at its old offset: resolved, PASS. Then the emitters fall silent: AUD-03, and INDETERMINATE again."""
     [untouched] = [each for each in ALL if each.name == "untouched kip405"]
     of_log = [each for each in untouched.said if each.log_seq is not None and each.observed_at_ms < CUT_MS]
     lost = of_log[len(of_log) // 2]
@@ -211,7 +211,7 @@ def test_an_event_that_never_came_is_no_pass(spark: SparkSession, tmp_path: Path
 
     without = evidence.audit(TERMS).next(END_MS)
     missing = open_findings(spark, evidence, "AUD-01")
-    evidence.add([lost])
+    evidence.replay(lost, offset=3)
     whole = evidence.audit(TERMS).next(END_MS)
     silent = evidence.audit(TERMS).next(END_MS + HOUR_MS)
 
