@@ -157,10 +157,19 @@ def _insert(state: TableState, keys: Sequence[bytes], values: Sequence[bytes], o
     for name in COLUMNS_IN_SEAL:
         rows[name] = opened[name]
     rows["chunk"], rows["start"], rows["length"] = state.values.add_all(values)
-    digests = b"".join([sha256(key + value).digest() for key, value in zip(keys, values, strict=True)])
-    rows["digest"] = np.frombuffer(digests, np.uint8).reshape(-1, DIGEST_BYTES)
+    rows["digest"] = np.frombuffer(_digests(keys, values), np.uint8).reshape(-1, DIGEST_BYTES)
     rows["digest"][rows["state"] == DELETED] = 0
     return first
+
+
+def _digests(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
+    """SHA-256 of each key and value, one behind the other; put together they would be copied first."""
+    found = []
+    for key, value in zip(keys, values, strict=True):
+        hashed = sha256(key)
+        hashed.update(value)
+        found.append(hashed.digest())
+    return b"".join(found)
 
 
 def _keep_epochs(state: TableState, first: int, values: Sequence[bytes], epochs: Column) -> None:

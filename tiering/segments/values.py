@@ -138,10 +138,9 @@ class StoredValues:
         cuts[0] = 0  # what was in the tail already is before the first of these values
         numbers = np.cumsum(np.diff(slices, prepend=slices[0]) > 0)
         chunks, begins = len(self._chunks) + numbers, cuts[numbers]
-        for begin, end in pairwise([*cuts.tolist(), len(joined)]):
-            if end < len(joined):
-                self._chunks.append(_Chunk(end - begin, plain=joined[begin:end]))
-                _pack_soon(self._chunks[-1])
+        for begin, end in pairwise(cuts.tolist()):  # the last cut begins the tail, be it empty
+            self._chunks.append(_Chunk(end - begin, plain=joined[begin:end]))
+            _pack_soon(self._chunks[-1])
         self._tail = bytearray(joined[int(cuts[-1]) :])
         return chunks, starts - begins, lengths
 

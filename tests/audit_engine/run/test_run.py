@@ -252,7 +252,7 @@ def test_the_gate_finds_nothing_amiss_in_an_ordinary_slice(
 
 
 def test_a_log_of_which_something_may_be_missing_is_doubted(spark: SparkSession, tmp_path: Path) -> None:
-    """Clocks an hour ahead of the broker's, and emitters that fell silent: INDETERMINATE, and both are named."""
+    """Clocks an hour ahead of the broker's, and emitters that fell silent: INDETERMINATE, both named."""
     [untouched] = [each for each in ALL if each.name == "untouched none"]
     evidence = Evidence(spark, tmp_path, at_ms=END_MS - HOUR_MS)
     evidence.add(untouched.said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.tiering.segments.strategies import segment
@@ -16,6 +16,7 @@ VALUES = st.lists(st.tuples(st.booleans(), st.integers(0, CHUNK_BYTES + 10)), ma
 
 @settings(deadline=None)
 @given(VALUES, st.integers(0, 2**32))
+@example([(False, 0)] * 3 + [(False, CHUNK_BYTES), (False, 0)], 7)  # an empty one behind a chunk that is full
 def test_a_value_comes_back(sizes: list[tuple[bool, int]], seed: int) -> None:
     """One by one and many together, small ones and ones larger than a chunk, in any order."""
     chance = random.Random(seed)
