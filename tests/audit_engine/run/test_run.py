@@ -152,7 +152,7 @@ def test_a_run_judged_again_comes_to_the_same(
     evidence, first = in_one_run
     before = found(Verdicts(spark, evidence.root))
 
-    again = evidence.audit(TERMS).again(1)
+    again = evidence.audit(TERMS, has_gate=True).again(1)
 
     assert again.content_hash == first.content_hash
     assert found(Verdicts(spark, evidence.root)) == before
