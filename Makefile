@@ -28,7 +28,7 @@ demo: setup ## See the whole of it work, on a real broker and an S3 server of it
 
 .PHONY: test
 test: setup ## Run every test
-	$(IN_VENV)/python -m pytest $(PYTEST)
+	$(IN_VENV)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST)
 
 .PHONY: test-fast
 test-fast: setup-python ## Run the tests that need neither Java nor patience

@@ -29,11 +29,31 @@ QUICK_SPARK = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+
 REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "bucket")
 
 
+# Where tests run in several processes (xdist), those of one group share one, and with it one of each server:
+# the longest group first. All other tests are grouped by their modules.
+GROUPS = (
+    ("spark", frozenset({"spark"})),
+    ("brokers", frozenset({"broker", "cluster3", "kip405_broker"})),
+    ("corpus", frozenset({"corpus"})),
+)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if JVM_FIXTURES & fixtures:
             item.add_marker(pytest.mark.jvm)
+        group = next((name for name, servers in GROUPS if servers & fixtures), item.nodeid.partition("::")[0])
+        item.add_marker(pytest.mark.xdist_group(group))
+    order = {name: place for place, (name, _) in enumerate(GROUPS)}
+    items.sort(key=lambda item: order.get(_group(item), len(order)))
+
+
+def _group(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    assert mark is not None
+    return str(mark.args[0])
 
 
 @pytest.fixture(scope="session")
