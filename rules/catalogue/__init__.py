@@ -23,7 +23,7 @@ from rules.catalogue.rule import Deployment, Grace, Rule, Severity, Sort
 __all__ = ["RULES", "Deployment", "Grace", "Rule", "Severity", "Sort", "rule", "rule_set_hash"]
 
 # Rises when the machine judges the same evidence otherwise without any rule's `major` saying so.
-MEANING = 1
+MEANING = 2
 
 RULES: tuple[Rule, ...] = (
     *start.RULES,

@@ -20,11 +20,12 @@ Invariant: with the same events and terms, the same bytes.
 from rules.machine.codec import StateTooNew, decode, encode, state_hash
 from rules.machine.fold import fold, is_late, step
 from rules.machine.state import LogState, newborn
-from rules.machine.terms import Suppression, Terms, is_audited, terms_of
+from rules.machine.terms import RuleTerms, Suppression, Terms, is_audited
 from rules.machine.told import Speaker, Told, concerns, in_order
 
 __all__ = [
     "LogState",
+    "RuleTerms",
     "Speaker",
     "StateTooNew",
     "Suppression",
@@ -40,5 +41,4 @@ __all__ = [
     "newborn",
     "state_hash",
     "step",
-    "terms_of",
 ]

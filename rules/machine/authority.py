@@ -22,7 +22,7 @@ from typing import Any
 
 from rules.machine.spans import NONE, Spans, join, span
 from rules.machine.state import Declared, LogState, Permit, Setting
-from rules.machine.terms import Terms
+from rules.machine.terms import Terms, terms_in
 from rules.policy.declared import Table, resolve
 from rules.policy.keys import KEYS
 from rules.policy.patterns import Pattern
@@ -64,6 +64,11 @@ def deployment(state: LogState) -> str:
 
 def policy_now(state: LogState) -> TopicPolicy:
     return _policy(state.topic, _frozen(state, state.policy))
+
+
+def terms_here(state: LogState, terms: Terms) -> Terms:
+    """Of this log: its brokers' intervals, as they were told, and what its policy says of deadlines."""
+    return terms_in(terms, state.intervals, hosts(state), policy_now(state).copy_deadline_ms)
 
 
 def policies(state: LogState, from_ms: int, to_ms: int) -> list[tuple[int, TopicPolicy]]:

@@ -41,7 +41,7 @@ from rules.machine.state import (
     Setting,
     missing,
 )
-from rules.machine.terms import Terms
+from rules.machine.terms import BROKER_INTERVALS, KAFKAS, OF_TOPIC, TOPIC_INTERVALS, Terms
 from rules.machine.told import Speaker
 
 RETENTION_KEYS = ("retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes")
@@ -145,6 +145,7 @@ def replica_added(state: LogState, event: ReplicaAdded, terms: Terms) -> None:
 
 def config_effective(state: LogState, event: ConfigEffective, terms: Terms) -> None:
     is_topic = event.resource is ConfigResource.TOPIC
+    _interval(state, event, is_topic=is_topic)
     if event.key not in (TOPIC_KEYS if is_topic else BROKER_KEYS):
         return
     name = f"topic|{event.key}" if is_topic else f"broker:{event.broker_id}|{event.key}"
@@ -165,6 +166,25 @@ def config_effective(state: LogState, event: ConfigEffective, terms: Terms) -> N
     timeline.sort(key=_setting_order)
     del timeline[:-TIMELINE_MAX]
     _taken_up(state, event, is_topic=is_topic)
+
+
+def _interval(state: LogState, event: ConfigEffective, *, is_topic: bool) -> None:
+    """How often a broker looks, as it was told last; of it the graces are made."""
+    name = (TOPIC_INTERVALS if is_topic else BROKER_INTERVALS).get(event.key)
+    broker_id = OF_TOPIC if is_topic else event.broker_id
+    if name is None or broker_id is None:
+        return
+    told = state.intervals.get(name, {})
+    value = event.new_value or ""
+    is_own = not is_topic or event.config_source is ConfigSource.TOPIC
+    if value.isdecimal() and is_own and (is_topic or int(value) != KAFKAS[name]):
+        told[broker_id] = int(value)
+    else:
+        told.pop(broker_id, None)
+    if told:
+        state.intervals[name] = dict(sorted(told.items()))
+    else:
+        state.intervals.pop(name, None)
 
 
 def _is_known(timeline: list[Setting], made: Setting) -> bool:

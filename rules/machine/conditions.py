@@ -60,8 +60,9 @@ def watch(state: LogState, terms: Terms, now_ms: int) -> None:
         if each.since_ms is not None:
             pending.since_ms = each.since_ms
         pending.severity, pending.ranges, pending.note = each.severity, each.ranges, each.note
-        if pending.since_ms + each.grace_ms <= now_ms and not _is_doubtful(state, key):
-            _open(state, each, pending)
+        due_ms = pending.since_ms + terms.grace_of(each.rule_id, each.grace_ms)
+        if due_ms <= now_ms and not _is_doubtful(state, key):
+            _open(state, each, pending, due_ms)
 
 
 def _is_doubtful(state: LogState, key: str) -> bool:
@@ -70,7 +71,7 @@ def _is_doubtful(state: LogState, key: str) -> bool:
     return is_missing and key not in state.findings
 
 
-def _open(state: LogState, each: Condition, pending: Pending) -> None:
+def _open(state: LogState, each: Condition, pending: Pending, due_ms: int) -> None:
     since_ms = pending.since_ms
     found = opened(
         state,
@@ -81,7 +82,7 @@ def _open(state: LogState, each: Condition, pending: Pending) -> None:
         ranges=each.ranges,
         interval=(since_ms, since_ms),
         note=each.note,
-        at_ms=since_ms + each.grace_ms,
+        at_ms=due_ms,
     )
     if found is not None:
         found.ranges = join(found.ranges, each.ranges) if each.grows else each.ranges

@@ -116,7 +116,7 @@ def fold(state: LogState, said: Iterable[Told], terms: Terms, *, as_of_ms: int |
         if as_of_ms is None or told.observed_at_ms <= as_of_ms:
             _step(made, told, terms)
     if as_of_ms is not None and as_of_ms > made.clock_ms and made.events:
-        _tick(made, terms, as_of_ms)
+        _tick(made, authority.terms_here(made, terms), as_of_ms)
         made.clock_ms = as_of_ms
     return made
 
@@ -148,6 +148,7 @@ def _step(state: LogState, told: Told, terms: Terms) -> None:
         return
     if _is_heard(state, told):
         return
+    terms = authority.terms_here(state, terms)
     _hear(state, told, terms)
     now_ms = max(state.clock_ms, told.observed_at_ms)
     _tick(state, terms, now_ms)

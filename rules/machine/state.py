@@ -344,6 +344,8 @@ class LogState:
 
     was_compacted: bool = False
     config: dict[str, list[Setting]] = field(default_factory=dict)
+    # How often brokers look: by term and broker, where it is not Kafka's default.
+    intervals: dict[str, dict[int, int]] = field(default_factory=dict)
     policy_base: dict[str, dict[str, str]] = field(default_factory=dict)
     policy_base_offset: int = -1
     policy: list[Declared] = field(default_factory=list)

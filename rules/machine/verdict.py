@@ -1,6 +1,6 @@
 """What a log's events come to at a cut: findings as they are told, a verdict, a statement.
 
-    VIOLATION      a finding is open, whatever else is missing
+    VIOLATION      a finding is open, whatever else is missing, and whoever answers for it meanwhile
     INDETERMINATE  evidence is missing: of the period, or still
     SUSPECT        something holds that is inside its rule's grace
     PASS           every rule that applies was evaluated, and none is violated
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -27,7 +27,8 @@ from rules.machine.causes import parents, root_of
 from rules.machine.findings import finding_id, subject_of
 from rules.machine.spans import Spans, count
 from rules.machine.state import Found, LogState
-from rules.machine.terms import Terms
+from rules.machine.terms import Suppression, Terms
+from rules.policy.suppressions import read_line
 
 
 class Verdict(str, Enum):
@@ -117,7 +118,7 @@ def judge(state: LogState, terms: Terms, *, from_ms: int, blind: Iterable[str] =
     missing = (*_missing(state, from_ms), *blind)
     findings = findings_of(state, terms, is_complete=not missing)
     suspect = tuple(sorted(_suspect(state)))
-    standing = [each for each in findings if each.status is Status.OPEN and each.suppressed_by is None]
+    standing = [each for each in findings if each.status is Status.OPEN]
     verdict = Verdict.PASS
     if suspect:
         verdict = Verdict.SUSPECT
@@ -136,12 +137,14 @@ def findings_of(state: LogState, terms: Terms, *, is_complete: bool) -> tuple[Fi
     for key, found in state.findings.items():
         tier, brokers = coverage.recoverable(state, found.ranges)
         status = _status(found, is_complete=is_complete)
-        suppression = terms.suppresses(found.rule_id, state.topic, state.clock_ms)
+        own = terms.of_rule(found.rule_id)
+        if own is not None and own.is_disabled:
+            continue
         told.append(
             Finding(
                 finding_id=ids[key],
                 rule_id=found.rule_id,
-                severity=found.severity,
+                severity=found.severity if own is None or own.severity is None else own.severity,
                 subject=subject_of(state, found.subject),
                 anchor=found.anchor,
                 ranges=found.ranges,
@@ -154,10 +157,30 @@ def findings_of(state: LogState, terms: Terms, *, is_complete: bool) -> tuple[Fi
                 recoverable_offsets=count(tier),
                 lost_offsets=0 if brokers else count(found.ranges) - count(tier),
                 held_by=brokers,
-                suppressed_by=None if suppression is None else suppression.owner,
+                suppressed_by=_suppressed_by(state, terms, found.rule_id, ids[key]),
             )
         )
     return tuple(sorted(told, key=lambda each: (each.opened_ms, each.rule_id, each.subject, each.anchor)))
+
+
+def _suppressed_by(state: LogState, terms: Terms, rule_id: str, own_id: str) -> str | None:
+    """Who answers for it now, until when and why: by somebody's word about it, or by the policy's."""
+    said = terms.suppresses(rule_id, state.topic, state.clock_ms, own_id)
+    if said is None:
+        said = next((each for each in _by_policy(state) if each.matches(rule_id, "", state.clock_ms)), None)
+    return None if said is None else str(said)
+
+
+def _by_policy(state: LogState) -> Iterator[Suppression]:
+    for line in authority.policy_now(state).audit_suppress:
+        told = read_line(line)
+        yield Suppression(
+            rule_id=told.rule_id,
+            topic_pattern="*",
+            owner=told.owner,
+            reason=told.reason,
+            expires_at_ms=told.expires_at_ms,
+        )
 
 
 def canonical(tree: Any) -> str:
@@ -247,13 +270,16 @@ def _statement(
     applied = [each.id for each in RULES if each.applies_to(mode, terms.has_object_layout)]
     cluster_id, topic_id, partition = state.log
     still_open = [each for each in findings if each.status is Status.OPEN]
+    disabled = {each.rule_id for each in terms.rules if each.is_disabled}
+    applied = [each for each in applied if each not in disabled]
+    is_let_be = bool(still_open) and all(each.suppressed_by is not None for each in still_open)
     return Statement(
         cluster_id=cluster_id,
         topic_id=topic_id,
         topic=state.topic,
         partition=partition,
         verdict=verdict,
-        claim=_claim(state, verdict),
+        claim=_claim(state, verdict) + (", and somebody answers for it" if is_let_be else ""),
         deployment=mode,
         from_ms=from_ms,
         as_of_ms=state.clock_ms,

@@ -164,6 +164,23 @@ _ALL = (
         weakens=weakening.when_more(Weakening.ENDS),
         meaning="Within which time each object in S3 is read again and verified.",
     ),
+    Key(
+        name="copy_deadline_ms",
+        form=values.INTERVAL,
+        default=None,
+        weakens=weakening.when_more(Weakening.ENDS),
+        meaning="Within which time a copy that was started must have ended (SEG-11). Undeclared: an hour.",
+    ),
+    Key(
+        name="audit_suppress",
+        form=values.SUPPRESSIONS,
+        default=(),
+        weakens=weakening.when_longer_list,
+        meaning=(
+            "What the audit finds and pages nobody for, until a day: "
+            '`["RET-05 until 2026-12-31 by team-orders: why"]`.'
+        ),
+    ),
 )
 
 KEYS: Mapping[str, Key] = {key.name: key for key in _ALL}

@@ -55,6 +55,8 @@ class TopicPolicy:
     blast_limit_segments_per_hour: int
     backup_window_days: int
     scrub_interval_ms: int
+    copy_deadline_ms: int | None
+    audit_suppress: tuple[str, ...]
     origins: Mapping[str, Origin] = field(compare=False, hash=False)
 
     @property

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from rules.policy import quantities
 from rules.policy.quantities import UNLIMITED, Unlimited
+from rules.policy.suppressions import ALLOWED, read_line
 
 ANYONE = "*"
 NAME_MAX = 200
@@ -74,6 +75,15 @@ def _read_principals(raw: object) -> Value:
     return tuple(sorted(raw))
 
 
+def _read_suppressions(raw: object) -> Value:
+    if not isinstance(raw, list) or not all(isinstance(line, str) for line in raw):
+        raise ValueError(f"a list of texts, each {ALLOWED}")
+    lines = tuple(sorted(read_line(line).text for line in raw))
+    if len(set(lines)) < len(lines):
+        raise ValueError(f"{ALLOWED}, each once")
+    return lines
+
+
 def whole(least: int, most: int) -> Form:
     def read(raw: object) -> Value:
         if type(raw) is not int or not least <= raw <= most:
@@ -106,6 +116,7 @@ def _quantity(
 
 FLAG = Form(read=_read_flag, plain=_plain, human=_plain)
 PERMISSION = Form(read=_read_permission, plain=_plain, human=_plain)
+SUPPRESSIONS = Form(read=_read_suppressions, plain=_plain, human=_plain)
 PRINCIPALS = Form(read=_read_principals, plain=_plain, human=_plain)
 TIME = _quantity(quantities.read_time, quantities.write_time, least=0, or_unlimited=False)
 INTERVAL = _quantity(quantities.read_time, quantities.write_time, least=60_000, or_unlimited=False)

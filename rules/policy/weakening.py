@@ -57,6 +57,12 @@ def when_more_may(before: Value | None, after: Value | None) -> Weakening | None
     return Weakening.OPENS if set(after) - set(before) else None
 
 
+def when_longer_list(before: Value | None, after: Value | None) -> Weakening | None:
+    """One line more: something is found, and nobody is told."""
+    was, is_now = (set(each) if isinstance(each, tuple) else set() for each in (before, after))
+    return Weakening.ENDS if is_now - was else None
+
+
 def _is_less(before: Value | None, after: Value | None) -> bool:
     if before is None or after is None or before == after:
         return False

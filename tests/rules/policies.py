@@ -39,6 +39,13 @@ _ENTRIES: dict[str, st.SearchStrategy[Any]] = {
     "blast_limit_segments_per_hour": st.integers(1, 1000),
     "backup_window_days": st.integers(1, 400),
     "scrub_interval_ms": st.integers(60_000, 10**12),
+    "copy_deadline_ms": st.integers(60_000, 10**12),
+    "audit_suppress": st.lists(
+        st.sampled_from(
+            ["RET-05 until 2026-12-31 by team-a: why not", "SEG-07 until 2027-01-02T03:04Z by bob: it: is"]
+        ),
+        unique=True,
+    ),
 }
 assert set(_ENTRIES) == set(KEYS)
 

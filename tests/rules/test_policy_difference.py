@@ -65,6 +65,8 @@ def test_topics_are_affected_by_what_holds_for_them() -> None:
         ("remote_deletion", False, True, Weakening.OPENS),
         ("tiering", True, False, Weakening.ENDS),
         ("scrub_interval_ms", 3, 7, Weakening.ENDS),
+        ("copy_deadline_ms", 60_000, 120_000, Weakening.ENDS),
+        ("audit_suppress", (), ("RET-05 until 2026-12-31T00:00Z by bob: why",), Weakening.ENDS),
         ("record_deletion", KEYS["record_deletion"].form.read("never"), None, None),
         ("upload_bytes_per_s", 2, 1, None),
         ("authorisers", ("alice",), ("alice", "bob"), Weakening.OPENS),

@@ -405,8 +405,8 @@ def test_a_loss_that_somebody_takes_is_closed() -> None:
     assert judged.verdict is Verdict.PASS
 
 
-def test_a_suppressed_finding_is_counted_and_not_judged_by() -> None:
-    """With an owner and a reason, until a day; then it counts again."""
+def test_a_suppressed_finding_is_counted_and_no_pass() -> None:
+    """With an owner and a reason, until a day: the log is no less in VIOLATION, and both are said."""
     h = trimmed_prefix("none")
     suppression = Suppression(
         rule_id="START-02",
@@ -419,9 +419,11 @@ def test_a_suppressed_finding_is_counted_and_not_judged_by() -> None:
     now = judge(h.state(terms), terms, from_ms=T0_MS)
     later = judge(fold(h.state(terms), [], terms, as_of_ms=h.now_ms + 1), terms, from_ms=T0_MS)
 
-    assert now.verdict is Verdict.PASS
+    assert (now.verdict, now.statement.open_findings) == (Verdict.VIOLATION, ())
     assert len(now.statement.suppressed_findings) == 1
-    assert later.verdict is Verdict.VIOLATION
+    assert now.statement.claim.endswith("somebody answers for it")
+    assert (later.verdict, later.statement.suppressed_findings) == (Verdict.VIOLATION, ())
+    assert later.findings[0].suppressed_by is None
     with pytest.raises(ValueError, match="owner"):
         Suppression(rule_id="START-02", topic_pattern="*", owner=" ", reason="x", expires_at_ms=1)
 
