@@ -1,0 +1,62 @@
+"""What all formats say in the same words: times, severities, a finding in a few names, a body that fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from audit_engine.alerts.message import Stood
+from audit_engine.alerts.news import Finding
+from rules.catalogue import rule
+
+SEVERITY = {"C": "critical", "E": "error", "W": "warning"}
+
+
+def moment(timestamp_ms: int) -> str:
+    """ISO 8601, in UTC."""
+    at = datetime.fromtimestamp(timestamp_ms / 1000, tz=timezone.utc)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def place(finding: Finding) -> dict[str, str]:
+    """What its subject names: cluster, and where it has them topic_id, partition and the rest."""
+    names = ("cluster", "topic_id", "partition", "part")
+    return dict(zip(names, str(finding["subject"]).split("/", maxsplit=3), strict=False))
+
+
+def ranges(finding: Finding) -> str:
+    return " ".join(f"[{start}, {end})" for start, end in finding["ranges"])
+
+
+def remedy(finding: Finding) -> str:
+    """What its rule says to do; nothing of a rule that this version does not know."""
+    try:
+        return rule(str(finding["rule_id"])).remedy
+    except KeyError:
+        return ""
+
+
+def told(stood: Stood) -> dict[str, Any]:
+    """A finding with all that is known of it."""
+    severity = SEVERITY[stood.severity]
+    return {
+        **stood.finding,
+        "severity": severity,
+        "change": stood.change,
+        "is_news": stood.is_news,
+        "remedy": remedy(stood.finding),
+    }
+
+
+def fitted(
+    make: Callable[[Sequence[Stood]], Any], stood: Sequence[Stood], *, most: int, size_bytes_max: int
+) -> bytes:
+    """The body with as many findings as may be and have room, the worst."""
+    shown = list(stood[:most])
+    while True:
+        made = json.dumps(make(shown), separators=(",", ":"), ensure_ascii=False).encode()
+        if len(made) <= size_bytes_max or not shown:
+            return made
+        shown = shown[: len(shown) // 2]

@@ -1,0 +1,1 @@
+"""The outbox as `audit run` leaves it, read with Spark: `spark.Finished`."""
