@@ -3,6 +3,7 @@
     offsets   from where the run before ended to where the table ended when this one began; what was taken up
               from the quarantine since, wherever it lies; and of the run before, what was observed past its
               moment: it was read then, and not judged
+    decisions the number of the last that people took about findings
     as_of_ms  by default a quarter of an hour ago: what emitters are still publishing comes before it
 
 Both are stored with the run. A rerun reads the same offsets as of the same moment, so that it comes to the
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from audit_engine.run.errors import AsOfBeforeLastRun
@@ -28,7 +29,7 @@ AS_OF_BEHIND_MS = 15 * 60 * 1000
 class Cut:
     """`run` counts from 1. `begin_offsets` and `since_ms` are the run before's; of the first, nothing.
 
-    `commit` is the last of ingest's that it sees.
+    `commit` is the last of ingest's that it sees; `versions`: the last of each table's own history.
     """
 
     run: int
@@ -38,6 +39,8 @@ class Cut:
     since_ms: int | None
     commit: int
     replayed: Mapping[int, Sequence[Range]]
+    decisions: int = 0
+    versions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def previous(self) -> int | None:
@@ -50,6 +53,8 @@ class Cut:
             "since_ms": self.since_ms,
             "commit": self.commit,
             "replayed": {str(partition): each for partition, each in sorted(self.replayed.items())},
+            "decisions": self.decisions,
+            "versions": dict(self.versions),
         }
         return json.dumps(members, separators=(",", ":"), sort_keys=True)
 
@@ -68,6 +73,8 @@ def cut_of(run: int, as_of_ms: int, told: str) -> Cut:
             int(partition): [(start, end) for start, end in each]
             for partition, each in members["replayed"].items()
         },
+        decisions=members.get("decisions", 0),  # runs of before there were any
+        versions=members.get("versions", {}),
     )
 
 
@@ -78,6 +85,8 @@ class Reach:
     offsets: Offsets
     commit: int
     replayed: Mapping[int, Sequence[Range]]
+    decisions: int = 0
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 def next_cut(last: Cut | None, reach: Reach, as_of_ms: int) -> Cut:
@@ -92,4 +101,6 @@ def next_cut(last: Cut | None, reach: Reach, as_of_ms: int) -> Cut:
         since_ms=None if last is None else last.as_of_ms,
         commit=reach.commit,
         replayed={} if last is None else reach.replayed,
+        decisions=reach.decisions,
+        versions=dict(reach.versions),
     )

@@ -53,6 +53,32 @@ class NoSuchRun(AuditRunError):
 
 
 @dataclass(kw_only=True, eq=False)
+class NoSuchFinding(AuditRunError):
+    """{wanted} names {count} findings of the last run, and has to name one
+
+    `seawall audit findings --all` lists them; the first letters of an id are enough.
+    """
+
+    wanted: str
+    count: int
+
+
+@dataclass(kw_only=True, eq=False)
+class FindingClosed(AuditRunError):
+    """finding {finding_id} is {status}: there is nothing left to decide about it"""
+
+    finding_id: str
+    status: str
+
+
+@dataclass(kw_only=True, eq=False)
+class DecisionNotKept(AuditRunError):
+    """others decided at the same time, again and again, and nothing was added to {table}; try again"""
+
+    table: str
+
+
+@dataclass(kw_only=True, eq=False)
 class RunOvertaken(AuditRunError):
     """another run was committed to {table} as number {run} while this one judged; nothing of this one counts
 

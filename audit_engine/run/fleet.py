@@ -18,7 +18,7 @@ from typing import Any
 
 from audit_engine.run.outcomes import Told, finding_of, told
 from rules.machine.fleet import Blast, merged
-from rules.machine.terms import HOUR_MS
+from rules.machine.terms import HOUR_MS, Terms
 from rules.machine.verdict import Finding, Status
 
 CARRIED = frozenset({"OPS-02"})
@@ -32,13 +32,14 @@ def standing(
     before: Iterable[Told],
     *,
     as_of_ms: int,
+    terms: Terms | None = None,
 ) -> list[dict[str, Any]]:
     """Every finding that some state has, once; `before` are those that stood after the run before."""
     known = {each["finding_id"]: each for each in before}
-    found = [finding_of(each) for each in of_logs]
-    found += [_of_blast(each, known, as_of_ms) for each in blasts]
+    logs = [finding_of(each) for each in of_logs]
+    found = [_of_blast(each, known, as_of_ms) for each in blasts]
     found += [_of_emitter(each, known, as_of_ms) for each in of_emitters]
-    ids = {each.finding_id for each in found}
+    ids = {each.finding_id for each in (*logs, *found)}
     found += [
         finding_of(each)
         for each in known.values()
@@ -51,7 +52,13 @@ def standing(
         for finding_id, each in known.items()
         if each["rule_id"] in STATES and each["status"] == Status.OPEN.value and finding_id not in ids
     ]
-    return [told(each) for each in merged(found)]
+    beside = [_let_be(each, terms, as_of_ms) for each in found]  # of logs it is said already
+    return [told(each) for each in merged([*logs, *beside])]
+
+
+def _let_be(finding: Finding, terms: Terms | None, as_of_ms: int) -> Finding:
+    said = None if terms is None else terms.suppresses(finding.rule_id, "", as_of_ms, finding.finding_id)
+    return replace(finding, suppressed_by=None if said is None else str(said))
 
 
 def _of_blast(blast: Blast, known: Mapping[str, Told], as_of_ms: int) -> Finding:

@@ -87,15 +87,21 @@ def _outcome(before: Told | None, after: Told) -> Outcome | None:
     was_open = before is not None and _is_open(before)
     if _is_open(after):
         if before is None or not was_open:
-            return Outcome(change=Change.OPENED, finding=after)
+            return Outcome(change=Change.OPENED, finding=after, is_news=not _is_let_be(after))
         if before == after:
             return None
-        is_news = any(before[name] != after[name] for name in _NEWS)
+        is_news = not _is_let_be(after) and any(before[name] != after[name] for name in _NEWS)
         return Outcome(change=Change.CHANGED, finding=after, is_news=is_news)
     if before is not None and before["status"] == after["status"]:
         return None
     # What came and went between two runs is for the record alone: nobody was told that it was there.
-    return Outcome(change=Change(after["status"]), finding=after, is_news=was_open)
+    is_news = was_open and not _is_let_be(after)
+    return Outcome(change=Change(after["status"]), finding=after, is_news=is_news)
+
+
+def _is_let_be(finding: Told) -> bool:
+    """Somebody answers for it: nobody is told, until that ends."""
+    return finding["suppressed_by"] is not None
 
 
 def _is_open(finding: Told) -> bool:

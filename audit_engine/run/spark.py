@@ -20,17 +20,20 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from delta.tables import DeltaTable
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.cut import Cut, Reach, next_cut
-from audit_engine.run.doubts.spark import gaps, retired_emitters, silent, unmet
+from audit_engine.run.decisions import suppressions
+from audit_engine.run.decisions.spark import Decisions
+from audit_engine.run.doubts.spark import HEARD, gaps, retired_emitters, silent, unmet
 from audit_engine.run.errors import AsOfAhead, NothingIngested
 from audit_engine.run.evidence.spark import (
     KEY,
@@ -56,6 +59,7 @@ from audit_engine.tables.columns import EVENTS, QUARANTINE
 from audit_engine.tables.results import EMITTERS, FINDINGS, OUTBOX, STATE, STATEMENTS
 from audit_engine.tables.spark import EvidenceTable
 from rules.catalogue import rule_set_hash
+from rules.events import EmitterRetired
 from rules.machine import Terms, decode
 from rules.machine.fleet import blasts
 from rules.machine.verdict import Verdict
@@ -73,6 +77,8 @@ class RunSummary:
     refolded: int
     verdicts: Mapping[str, int]
     changes: Mapping[str, int]
+    open_findings: int  # that nobody answers for
+    suppressed_findings: int
     content_hash: str
 
 
@@ -125,32 +131,46 @@ class AuditRun:
         if not standing.next_offsets:
             raise NothingIngested(table=path)
         replayed = {} if before is None else table.replayed_after(before.commit)
-        return Reach(offsets=standing.next_offsets, commit=standing.number, replayed=replayed)
+        return Reach(
+            offsets=standing.next_offsets,
+            commit=standing.number,
+            replayed=replayed,
+            decisions=Decisions(self._spark, self._root).last(),
+        )
 
     def _judge(self, cut: Cut, before: Mapping[str, Any] | None) -> tuple[dict[str, Any], RunSummary]:
         began_ms, attempt = self._means.now_ms(), uuid.uuid4().hex
         with _Kept() as kept:
             self._means.at("read")
             rows = kept(told(since(self._events(), cut)))
-            seen = _Seen(*rows.agg(F.count(F.lit(1)), F.count_if(is_shared())).collect()[0])
-            task = Task(terms=self._means.terms, from_ms=cut.since_ms or 0, as_of_ms=cut.as_of_ms)
+            seen = _seen(rows)
+            task = Task(terms=self._terms(cut), from_ms=cut.since_ms or 0, as_of_ms=cut.as_of_ms)
             self._means.at("listen")
             known = self._of_before(EMITTERS, before)
-            emitters = kept(each_emitter(rows, known, task, retired_emitters(rows)))
+            retired = retired_emitters(rows) if seen.retirements else frozenset()
+            emitters = kept(each_emitter(rows, known, task, retired))
+            heard = emitters.select(*HEARD).collect()
             self._means.at("gate")
             expected = self._gate(cut, rows, seen.events) if self._means.has_gate else ()
-            task = replace(task, doubts=(*silent(emitters), *unmet(expected)))
+            task = replace(task, doubts=(*silent(heard), *unmet(expected)))
             self._means.at("fold")
-            judged, refolded = self._fold(cut, before, task, rows, seen, emitters, kept)
+            judged, said = self._fold(cut, before, task, rows, seen, emitters, heard, kept)
+            refolded = sum(each["is_again"] for each in said)
             self._means.at("merge")
             standing_before = self._results.standing(cut.run)
-            found = _findings(judged, emitters, standing_before, cut.as_of_ms)
+            found = _findings(said, heard, standing_before, task)
             outcomes = changes(standing_before, found)
-            summary = _summary(cut, judged, found, outcomes, seen.events, refolded)
+            summary = _summary(cut, said, found, outcomes, seen.events, refolded)
             self._means.at("commit")
             self._put_down(cut.run, attempt, judged, emitters, outcomes)
         self._means.at("finish")
-        return self._row(cut, summary, expected, attempt, began_ms), summary
+        return self._row(cut, summary, task.terms, expected, attempt, began_ms), summary
+
+    def _terms(self, cut: Cut) -> Terms:
+        """With what people let be: of the decisions, those that were there when the run was cut."""
+        decided = Decisions(self._spark, self._root).all(cut.decisions) if cut.decisions else []
+        said = suppressions(decided, cut.as_of_ms)
+        return replace(self._means.terms, suppressions=(*self._means.terms.suppressions, *said))
 
     def _events(self) -> DataFrame:
         return self._spark.read.format("delta").load(f"{self._root.rstrip('/')}/{EVENTS}")
@@ -175,19 +195,22 @@ class AuditRun:
         rows: DataFrame,
         seen: _Seen,
         emitters: DataFrame,
+        heard: list[Row],
         kept: _Kept,
-    ) -> tuple[DataFrame, int]:
-        """Every log that is carried or was heard of, and how many were judged anew for late evidence."""
+    ) -> tuple[DataFrame, list[Row]]:
+        """Every log that is carried or was heard of, and of each what the run as a whole is told."""
         carried = self._of_before(STATE, before)
         logs = kept(distinct_logs(of_logs(rows), carried))
-        first = kept(self._first_look(cut, carried, logs, task, rows, seen, emitters))
+        has_gaps = any(each["new_gaps"] != "[]" for each in heard)
+        first = kept(self._first_look(cut, carried, logs, task, rows, seen, emitters if has_gaps else None))
+        said = _said(first)
+        if all(each["late_ms"] is None for each in said):
+            return first, said
+        self._means.at("refold")
         late = first.where(F.col("late_ms").isNotNull()).select(*KEY, "topic", "late_ms")
-        judged = first.where(F.col("late_ms").isNull())
-        refolded = late.count()
-        if refolded:
-            self._means.at("refold")
-            judged = kept(judged.unionByName(self._second_look(cut, task, late, emitters)))
-        return judged, refolded
+        again = kept(self._second_look(cut, task, late, emitters))
+        judged = first.where(F.col("late_ms").isNull()).unionByName(again)
+        return judged, [each for each in said if each["late_ms"] is None] + _said(again)
 
     def _first_look(
         self,
@@ -197,9 +220,9 @@ class AuditRun:
         task: Task,
         rows: DataFrame,
         seen: _Seen,
-        emitters: DataFrame,
+        emitters: DataFrame | None,
     ) -> DataFrame:
-        """Each log over what is carried of it."""
+        """Each log over what is carried of it. `emitters`: of whom something never came."""
         said = keyed(of_logs(rows))
         if seen.shared and cut.previous is not None:
             said = said.unionByName(told_to(shared(rows), carried))
@@ -207,7 +230,7 @@ class AuditRun:
         if cut.previous is None or not new_logs.isEmpty():
             ever = rows if cut.previous is None else told(until(self._events(), cut.end_offsets))
             said = said.unionByName(told_to(shared(ever), new_logs))
-        if not emitters.where(F.col("new_gaps") != "[]").isEmpty():
+        if emitters is not None:
             said = said.unionByName(gaps(emitters, "new_gaps", logs))
         tasks = logs.join(carried.select(*KEY, "state"), list(KEY), "left").select(
             *KEY,
@@ -236,17 +259,13 @@ class AuditRun:
         return each_log(said, tasks, task)
 
     def _of_before(self, name: str, before: Mapping[str, Any] | None) -> DataFrame:
-        if before is None:
-            return self._spark.createDataFrame([], self._results.schema(name))
-        return self._results.of(name, before)
+        return self._results.nothing(name) if before is None else self._results.of(name, before)
 
     def _put_down(
         self, run: int, attempt: str, judged: DataFrame, emitters: DataFrame, outcomes: list[Outcome]
     ) -> None:
+        """At once, but for what `judged` and `emitters` were made of: written to, both would be made again."""
         results = self._results
-        results.append(STATE, run, attempt, judged.withColumn("state_hash", F.sha2("state", 256)))
-        results.append(STATEMENTS, run, attempt, judged)
-        results.append(EMITTERS, run, attempt, emitters)
         rows = [
             {
                 "change": each.change.value,
@@ -255,13 +274,26 @@ class AuditRun:
             }
             for each in outcomes
         ]
-        results.append_rows(FINDINGS, run, attempt, rows)
-        results.append_rows(OUTBOX, run, attempt, pages(outcomes))
+        states = judged.withColumn("state_hash", F.sha2("state", 256))
+
+        def carried_on() -> None:
+            results.append(STATE, run, attempt, states)
+            results.append(EMITTERS, run, attempt, emitters)
+
+        def for_people() -> None:
+            results.append(STATEMENTS, run, attempt, judged)
+            results.append_rows(FINDINGS, run, attempt, rows)
+            results.append_rows(OUTBOX, run, attempt, pages(outcomes))
+
+        with ThreadPoolExecutor(2) as pool:
+            for each in [pool.submit(for_people), pool.submit(carried_on)]:
+                each.result()
 
     def _row(
         self,
         cut: Cut,
         summary: RunSummary,
+        terms: Terms,
         expected: tuple[Expected, ...],
         attempt: str,
         began_ms: int,
@@ -272,6 +304,8 @@ class AuditRun:
             "refolded": summary.refolded,
             "verdicts": dict(summary.verdicts),
             "changes": dict(summary.changes),
+            "open_findings": summary.open_findings,
+            "suppressed_findings": summary.suppressed_findings,
         }
         return {
             "run": cut.run,
@@ -279,7 +313,7 @@ class AuditRun:
             "as_of_ms": cut.as_of_ms,
             "cut": cut.as_json(),
             "rules_hash": rule_set_hash(),
-            "terms": canonical(asdict(self._means.terms)),
+            "terms": canonical(asdict(terms)),
             "content_hash": summary.content_hash,
             "gate": canonical([{"name": e.name, "is_met": e.is_met, "detail": e.detail} for e in expected]),
             "counts": canonical(counts),
@@ -313,45 +347,60 @@ class _Seen(NamedTuple):
 
     events: int
     shared: int
+    retirements: int
+
+
+def _seen(rows: DataFrame) -> _Seen:
+    is_retirement = F.col("kind") == EmitterRetired.kind
+    return _Seen(
+        *rows.agg(F.count(F.lit(1)), F.count_if(is_shared()), F.count_if(is_retirement)).collect()[0]
+    )
+
+
+def _said(judged: DataFrame) -> list[Row]:
+    """What is asked of each log: in one go, since each asking looks at all of them."""
+    state = F.when(F.col("has_blast"), F.col("state")).alias("state")
+    return judged.select("late_ms", "is_again", "verdict", "statement_hash", "findings", state).collect()
 
 
 def _findings(
-    judged: DataFrame, emitters: DataFrame, before: list[dict[str, Any]], as_of_ms: int
+    said: list[Row], heard: list[Row], before: list[dict[str, Any]], task: Task
 ) -> list[dict[str, Any]]:
     """Of all logs, of emitters and of what only many logs show together."""
-    told_of_logs = judged.where(F.col("findings") != "[]").select("findings").collect()
-    told_of_emitters = emitters.where(F.col("findings") != "[]").select("findings").collect()
-    states = judged.where("has_blast").select("state").collect()
     return standing(
-        [each for row in told_of_logs for each in json.loads(row["findings"])],
-        blasts(decode(bytes(row["state"])) for row in states),
-        [each for row in told_of_emitters for each in json.loads(row["findings"])],
+        [each for row in said for each in json.loads(row["findings"])],
+        blasts(decode(bytes(row["state"])) for row in said if row["state"] is not None),
+        [each for row in heard for each in json.loads(row["findings"])],
         before,
-        as_of_ms=as_of_ms,
+        as_of_ms=task.as_of_ms,
+        terms=task.terms,
     )
 
 
 def _summary(
     cut: Cut,
-    judged: DataFrame,
+    said: list[Row],
     found: list[dict[str, Any]],
     outcomes: list[Outcome],
     events: int,
     refolded: int,
 ) -> RunSummary:
-    stated = judged.select("verdict", "statement_hash").collect()
-    verdicts = dict(Counter(row["verdict"] for row in stated))
-    hashes = sorted(row["statement_hash"] for row in stated)
+    verdicts = dict(Counter(row["verdict"] for row in said))
+    hashes = sorted(row["statement_hash"] for row in said)
+    still_open = [each for each in found if each["status"] == "open"]
+    suppressed = sum(each["suppressed_by"] is not None for each in still_open)
     content = canonical([hashes, sorted(found, key=lambda each: str(each["finding_id"]))])
     return RunSummary(
         run=cut.run,
         as_of_ms=cut.as_of_ms,
         verdict=_worst(verdicts, found),
         events=events,
-        logs=len(stated),
+        logs=len(said),
         refolded=refolded,
         verdicts=verdicts,
         changes=dict(Counter(each.change.value for each in outcomes)),
+        open_findings=len(still_open) - suppressed,
+        suppressed_findings=suppressed,
         content_hash=hashlib.sha256(content.encode()).hexdigest(),
     )
 

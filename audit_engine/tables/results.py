@@ -6,6 +6,7 @@
     audit_findings    what became of a finding in a run: opened, changed, ended; never overwritten
     audit_statements  what a run says of each log: verdict, coverage, evidence, and a hash over it
     audit_outbox      what somebody must be told, for whoever delivers it
+    audit_decisions   what people decided about findings; of no run, and numbered by itself
 
 An attempt counts once `audit_runs` names it; rows of any other are nobody's. So nothing is half-written, and
 no attempt touches what another wrote.
@@ -23,6 +24,7 @@ EMITTERS = "audit_emitters"
 FINDINGS = "audit_findings"
 STATEMENTS = "audit_statements"
 OUTBOX = "audit_outbox"
+DECISIONS = "audit_decisions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,19 @@ _LOG = (
     ResultColumn("topic_id", "STRING", ""),
     ResultColumn("partition", "INT", ""),
     ResultColumn("topic", "STRING", "its name, for people"),
+)
+
+DECISIONS_COLUMNS = (
+    ResultColumn("number", "BIGINT", "rises by one: a run names the last that it took into account"),
+    ResultColumn("decision_id", "STRING", "the same for the same words about the same finding"),
+    ResultColumn("sort", "STRING", "suppress, ack"),
+    ResultColumn("finding_id", "STRING", ""),
+    ResultColumn("rule_id", "STRING", ""),
+    ResultColumn("subject", "STRING", "what the finding is about"),
+    ResultColumn("owner", "STRING", "who answers for it"),
+    ResultColumn("reason", "STRING", ""),
+    ResultColumn("decided_at_ms", "BIGINT", ""),
+    ResultColumn("expires_at_ms", "BIGINT", "of a suppression: from then on it pages again"),
 )
 
 RESULTS: dict[str, tuple[ResultColumn, ...]] = {

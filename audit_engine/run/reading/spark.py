@@ -12,6 +12,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.run.decisions import Decision
+from audit_engine.run.decisions.spark import Decisions
+from audit_engine.run.errors import NoSuchFinding
 from audit_engine.tables.results import FINDINGS, RUNS, STATEMENTS
 
 _SEVERITIES = ("C", "E", "W")
@@ -49,6 +52,16 @@ class Verdicts:
                 each["ranges"],
             ),
         )
+
+    def finding(self, wanted: str) -> dict[str, Any]:
+        """The one whose id begins so. Raises NoSuchFinding."""
+        fitting = [each for each in self.findings() if wanted and each["finding_id"].startswith(wanted)]
+        if len(fitting) != 1:
+            raise NoSuchFinding(wanted=wanted, count=len(fitting))
+        return fitting[0]
+
+    def decisions(self) -> list[Decision]:
+        return Decisions(self._spark, self._root).all()
 
     def statements(self, topic: str, partition: int | None) -> list[dict[str, Any]]:
         rows = self._of_last(STATEMENTS, "topic", "partition", "statement", "statement_hash")

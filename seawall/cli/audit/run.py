@@ -16,7 +16,7 @@ from rich.text import Text
 
 from seawall.cli.audit.options import TablesAt, tables_at
 from seawall.cli.console import print_table
-from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
+from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import EndpointUrl, Json, Region, load_settings
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def run(
     Each log gets a verdict and a statement of it; findings stay open until what they say is made good,
     whatever later runs see. A run that is killed leaves nothing that counts; run it again.
 
-    Exits with 0 if every log passes, 1 if one violates a rule, 4 if one cannot be told.
+    Exits with 0 if every log passes, 1 if one violates a rule, 4 if one cannot be told; with 3 if one
+    violates a rule and somebody answers for each such finding (`seawall audit suppress`).
     """
     settings = load_settings(
         context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
@@ -92,11 +93,16 @@ def run(
         else:
             summary = audit.next(_now_ms() - AS_OF_BEHIND_MS if moment_ms is None else moment_ms)
     _say(summary, as_json=as_json)
-    raise typer.Exit(exit_code(summary.verdict.value))
+    raise typer.Exit(exit_code(summary.verdict.value, is_let_be=not summary.open_findings))
 
 
-def exit_code(verdict: str) -> int:
-    """A violation outranks what could not be told, and SUSPECT is judged by the next run."""
+def exit_code(verdict: str, *, is_let_be: bool = False) -> int:
+    """A violation outranks what could not be told, and SUSPECT is judged by the next run.
+
+    `is_let_be`: somebody answers for every finding that is open.
+    """
+    if verdict == "VIOLATION" and is_let_be:
+        return PARTIAL
     return {"VIOLATION": FINDINGS, "INDETERMINATE": INDETERMINATE}.get(verdict, CLEAN)
 
 
@@ -121,6 +127,7 @@ def _say(summary: RunSummary, *, as_json: bool) -> None:
     print_table(("verdict", "logs"), rows)
     for change, count in sorted(summary.changes.items()):
         typer.echo(f"{count} findings {change}")
+    typer.echo(f"{summary.open_findings} findings are open, and {summary.suppressed_findings} suppressed")
     if summary.verdict.value != "PASS":
         typer.echo("`seawall audit findings` lists what is open, `seawall audit statement TOPIC` says why.")
 

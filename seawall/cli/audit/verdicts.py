@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from audit_engine.run.decisions import Sort, latest
 from seawall.cli.audit.options import TablesAt, tables_at
 from seawall.cli.audit.run import exit_code
 from seawall.cli.console import print_table
-from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
+from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import EndpointUrl, Json, Region, load_settings
 
 if TYPE_CHECKING:
@@ -49,9 +50,12 @@ def status(
         print_table(header, [tuple(Text(cell) for cell in _run_cells(each)) for each in runs])
         for worry in worries:
             typer.echo(f"CANNOT TELL: {worry}")
-    last = runs[0]["verdict"] if runs else "INDETERMINATE"
-    code = exit_code(last)
+    code = _code(runs[0]) if runs else INDETERMINATE
     raise typer.Exit(INDETERMINATE if worries and code == CLEAN else code)
+
+
+def _code(row: dict[str, Any]) -> int:
+    return exit_code(row["verdict"], is_let_be=row["counts"].get("open_findings") == 0)
 
 
 def _worries(runs: list[dict[str, Any]], now_ms: int, stale_ms: int) -> list[str]:
@@ -70,14 +74,15 @@ def _worries(runs: list[dict[str, Any]], now_ms: int, stale_ms: int) -> list[str
 
 def _run_cells(row: dict[str, Any]) -> tuple[str, ...]:
     counts = row["counts"]
-    changes = ", ".join(f"{count} {change}" for change, count in sorted(counts["changes"].items()))
+    told = [f"{count} {change}" for change, count in sorted(counts["changes"].items())]
+    told += [f"{count} suppressed" for count in [counts.get("suppressed_findings")] if count]
     return (
         str(row["run"]),
         _time(row["as_of_ms"]),
         row["verdict"],
         str(counts["logs"]),
         str(counts["events"]),
-        changes,
+        ", ".join(told),
     )
 
 
@@ -89,23 +94,29 @@ def findings(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """List the findings that stand, the worst first.
+    """List the findings that stand, the worst first, with who answers for them.
 
-    Exits with 1 if one is open, 4 if no run was ever finished.
+    Exits with 1 if one is open, 3 if somebody answers for each that is (`seawall audit suppress`), 4 if no
+    run was ever finished.
     """
     with _verdicts(context, tables, endpoint_url, region) as verdicts:
         known = bool(verdicts.runs(1))
         listed = [each for each in verdicts.findings() if everything or each["status"] == "open"]
+        seen = latest(verdicts.decisions(), Sort.ACK) if listed else {}
+    for each in listed:
+        by = seen.get(each["finding_id"])
+        each["acknowledged_by"] = None if by is None else f"{by.owner}: {by.reason}"
     if as_json:
         typer.echo(json.dumps(listed, indent=2))
     elif listed:
-        header = ("severity", "rule", "about", "offsets", "since", "status", "finding", "what")
+        header = ("severity", "rule", "about", "offsets", "since", "status", "finding", "what", "with")
         print_table(header, [tuple(Text(cell) for cell in _finding_cells(each)) for each in listed])
     else:
         typer.echo("no finding is open" if known else "no run was ever finished")
     if not known:
         raise typer.Exit(INDETERMINATE)
-    raise typer.Exit(FINDINGS if any(each["status"] == "open" for each in listed) else CLEAN)
+    standing = [each["suppressed_by"] is not None for each in listed if each["status"] == "open"]
+    raise typer.Exit(CLEAN if not standing else PARTIAL if all(standing) else FINDINGS)
 
 
 def _finding_cells(each: dict[str, Any]) -> tuple[str, ...]:
@@ -117,9 +128,10 @@ def _finding_cells(each: dict[str, Any]) -> tuple[str, ...]:
         each["subject"],
         " ".join(f"[{start}, {end})" for start, end in each["ranges"]),
         _time(each["opened_ms"]),
-        each["status"],
+        "suppressed" if each["suppressed_by"] is not None else each["status"],
         each["finding_id"],
         each["note"],
+        each["suppressed_by"] or each["acknowledged_by"] or "",
     )
 
 
@@ -137,7 +149,8 @@ def statement(
 
     The claim, what it covers, the evidence, its hash.
 
-    Exits with 0 if all pass, 1 if one violates a rule, 4 if one cannot be told or is not known.
+    Exits with 0 if all pass, 1 if one violates a rule, 3 if somebody answers for each that does, 4 if one
+    cannot be told or is not known.
     """
     topic, _, partition = log.partition(":")
     if partition and not partition.isdecimal():
@@ -151,7 +164,9 @@ def statement(
             typer.echo(_statement_text(each))
         if not stated:
             typer.echo(f"the last run states nothing of {log}")
-    worst = [exit_code(each["verdict"]) for each in stated] or [INDETERMINATE]
+    worst = [exit_code(each["verdict"], is_let_be=not each["open_findings"]) for each in stated] or [
+        INDETERMINATE
+    ]
     raise typer.Exit(FINDINGS if FINDINGS in worst else max(worst))
 
 
