@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tiering.log.batch import (
     CODEC_MASK,
@@ -41,6 +41,8 @@ from tiering.log.windows import WINDOW_BYTES, ChainBreak, Window, read_windows
 BLOCK_BATCHES = 4096  # columns of so many headers cost least a batch; 250 KiB
 OFFSETS_MAX = 2**31  # a segment's indexes hold offsets relative to its base as int32
 HOLES_KEPT_MAX = 100
+
+Progress: TypeAlias = Callable[[int], None]  # told the bytes of each step
 
 _SEGMENT_NAME = re.compile(r"^(\d{20})\.log")
 
@@ -116,7 +118,7 @@ def iter_windows(descriptor: int, *, start: int = 0, window_bytes: int = WINDOW_
     """Whole batches, many at a time. Raises Malformed where the file cannot be followed."""
     for step in read_windows(descriptor, start=start, window_bytes=window_bytes):
         if isinstance(step, ChainBreak):
-            defect = explain_break(_rereading(descriptor), step.position, step.size_bytes)
+            defect = explain_break(rereading(descriptor), step.position, step.size_bytes)
             raise Malformed(position=defect.position, what=defect.kind.value, why=defect.detail)
         yield step
 
@@ -135,7 +137,7 @@ def scan_segment(
     depth: Depth = Depth.BATCHES,
     compaction: Compaction = Compaction.NEVER,
     limit_offset: int | None = None,
-    on_progress: Callable[[int], None] = lambda _: None,
+    on_progress: Progress = lambda _: None,
 ) -> SegmentScan:
     """Scan the segment at `path`; the base offset is its name's. See `scan`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -159,7 +161,7 @@ def scan(
     depth: Depth = Depth.BATCHES,
     compaction: Compaction = Compaction.NEVER,
     limit_offset: int | None = None,
-    on_progress: Callable[[int], None] = lambda _: None,
+    on_progress: Progress = lambda _: None,
     on_bytes: Callable[[memoryview], None] = lambda _: None,
 ) -> SegmentScan:
     """Read the whole file once and say what it holds, up to the first defect.
@@ -171,7 +173,7 @@ def scan(
     return scan_steps(
         read_windows(descriptor),
         size_bytes=os.fstat(descriptor).st_size,
-        reread=_rereading(descriptor),
+        reread=rereading(descriptor),
         base_offset=base_offset,
         depth=depth,
         compaction=compaction,
@@ -190,7 +192,7 @@ def scan_steps(
     depth: Depth = Depth.BATCHES,
     compaction: Compaction = Compaction.NEVER,
     limit_offset: int | None = None,
-    on_progress: Callable[[int], None] = lambda _: None,
+    on_progress: Progress = lambda _: None,
     on_bytes: Callable[[memoryview], None] = lambda _: None,
 ) -> SegmentScan:
     """The same of a segment that lies elsewhere, in steps as `read_windows` makes them.
@@ -217,7 +219,8 @@ def scan_steps(
     return scanner.result
 
 
-def _rereading(descriptor: int) -> Reread:
+def rereading(descriptor: int) -> Reread:
+    """What explains a defect by reading its surroundings from the same file again."""
     return lambda position, size_bytes: os.pread(descriptor, size_bytes, position)
 
 
@@ -248,10 +251,7 @@ class _Scanner:
 
     def add(self, window: Window) -> None:
         view, bounds = window.buffer, window.bounds
-        covered = [view[a + COVERED_AT : b] for a, b in pairwise(bounds)]
-        self._crcs += map(crc32c, covered)
-        for piece in covered:
-            piece.release()
+        self._crcs += [crc32c(view[a + COVERED_AT : b]) for a, b in pairwise(bounds)]
         self._headers.append(b"".join([view[a : a + HEADER_BYTES] for a in bounds[:-1]]))
         self._positions += [window.start + a for a in bounds[:-1]]
         if self.result.depth is Depth.RECORDS:

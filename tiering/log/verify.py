@@ -12,9 +12,10 @@ Invariant: every file of a partition directory yields exactly one Checked, whate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tiering.log.checkpoints import (
     CLEANER_OFFSETS,
@@ -37,11 +38,23 @@ from tiering.log.directory import (
     read_partition_directory,
 )
 from tiering.log.errors import LogFormatError
-from tiering.log.segment import Compaction, Depth, SegmentScan, base_offset_of, scan_segment
+from tiering.log.segment import Compaction, Depth, Progress, SegmentScan, base_offset_of, scan_segment
 from tiering.log.side_files import check_log_dir_file, check_side_file
 from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Skipped, Verified
 
-Progress = Callable[[int], None]
+
+class ScanSegment(Protocol):
+    """`scan_segment`, or what gives the same sooner."""
+
+    def __call__(
+        self,
+        path: Path,
+        *,
+        depth: Depth,
+        compaction: Compaction,
+        limit_offset: int | None,
+        on_progress: Progress,
+    ) -> SegmentScan: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +71,11 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to verify with: how deep, and what is known of compaction (None: find out)."""
+    """What to verify with: how deep, what is known of compaction (None: find out), and what scans."""
 
     depth: Depth = Depth.BATCHES
     compaction: Compaction | None = None
+    scan: ScanSegment = scan_segment
 
 
 def verify_log_directory(path: Path, request: Request, on_progress: Progress) -> Iterator[Checked]:
@@ -87,12 +101,17 @@ def verify_file(path: Path, request: Request, on_progress: Progress) -> Checked:
         for segment in directory.segments:
             if segment.path.name == path.name:
                 compaction = request.compaction or infer_compaction(directory)
-                return verify_segment(segment, request.depth, compaction, on_progress)
+                return verify_segment(segment, request.depth, compaction, on_progress, scan_with=request.scan)
     alone = Segment(
         path=path, base_offset=base_offset_of(path.name), end_offset=None, size_bytes=path.stat().st_size
     )
     return verify_segment(
-        alone, request.depth, request.compaction or Compaction.NEVER, on_progress, may_grow=False
+        alone,
+        request.depth,
+        request.compaction or Compaction.NEVER,
+        on_progress,
+        may_grow=False,
+        scan_with=request.scan,
     )
 
 
@@ -106,7 +125,7 @@ def verify_partition(path: Path, request: Request, on_progress: Progress) -> Ite
     compaction = request.compaction or infer_compaction(directory)
     scans: dict[int, SegmentScan] = {}
     for segment in directory.segments:
-        checked = verify_segment(segment, request.depth, compaction, on_progress)
+        checked = verify_segment(segment, request.depth, compaction, on_progress, scan_with=request.scan)
         if checked.scan is not None:
             scans[segment.base_offset] = checked.scan
         yield checked
@@ -140,6 +159,7 @@ def verify_segment(
     on_progress: Progress = lambda _: None,
     *,
     may_grow: bool = True,
+    scan_with: ScanSegment = scan_segment,
 ) -> Checked:
     """One segment, up to where the next one begins. `may_grow`: it lies where a broker may be writing it."""
 
@@ -154,7 +174,7 @@ def verify_segment(
         )
 
     try:
-        scan = scan_segment(
+        scan = scan_with(
             segment.path,
             depth=depth,
             compaction=compaction,

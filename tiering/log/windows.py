@@ -74,17 +74,23 @@ class _Piece:
 
 
 def read_windows(
-    descriptor: int, *, start: int = 0, window_bytes: int = WINDOW_BYTES
+    descriptor: int,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    window_bytes: int = WINDOW_BYTES,
+    readers: int = READERS,
 ) -> Iterator[Window | ChainBreak]:
-    """Each window from `start` on; last of all a ChainBreak, unless the file ends with a whole batch.
+    """Each window from `start` on; last of all a ChainBreak, unless a whole batch ends at `end`.
 
-    The size is taken once: a file that grows meanwhile is read up to there. One that shrinks meanwhile
-    breaks the chain where its bytes end.
+    `end` is the file's size, taken once, where it is not given: a file that grows meanwhile is read up to
+    there. One that shrinks meanwhile breaks the chain where its bytes end. Without `readers` no thread is
+    started: each piece is read when it is wanted.
     """
-    size_bytes = os.fstat(descriptor).st_size
+    size_bytes = os.fstat(descriptor).st_size if end is None else end
     position = start  # of the first batch that no window held yet
     kept = b""  # what the pieces so far hold of that batch
-    pieces = _pieces(descriptor, start, size_bytes, max(window_bytes, HEADER_BYTES))
+    pieces = _pieces(descriptor, start, size_bytes, max(window_bytes, HEADER_BYTES), readers)
     with closing(pieces):
         for piece in pieces:
             if piece.end <= position:
@@ -124,7 +130,9 @@ def walk(buffer: bytearray | memoryview, filled_bytes: int) -> list[int]:
     return bounds
 
 
-def _pieces(descriptor: int, start: int, size_bytes: int, piece_bytes: int) -> Generator[_Piece, None, None]:
+def _pieces(
+    descriptor: int, start: int, size_bytes: int, piece_bytes: int, readers: int
+) -> Generator[_Piece, None, None]:
     """The file from `start` on, in order; the last is short where the file ends early.
 
     A piece is valid until the next one is asked for. The threads read from a descriptor of their own, as
@@ -139,16 +147,20 @@ def _pieces(descriptor: int, start: int, size_bytes: int, piece_bytes: int) -> G
         return _Piece(start=at, buffer=buffer, room_bytes=room_bytes, filled_bytes=filled_bytes)
 
     starts = iter(range(start, size_bytes, piece_bytes))
-    if not room_bytes:
+    if not room_bytes or not readers:
+        buffer = bytearray(room_bytes + max(0, min(piece_bytes, size_bytes - start)))
         for at in starts:
-            yield read(descriptor, at, bytearray(size_bytes - at))
+            piece = read(descriptor, at, buffer)
+            yield piece
+            if piece.filled_bytes < min(piece_bytes, size_bytes - at):
+                return
         return
     own = os.dup(descriptor)
     try:
-        with ThreadPoolExecutor(READERS, "read-ahead") as readers:
+        with ThreadPoolExecutor(readers, "read-ahead") as pool:
             buffers = [bytearray(room_bytes + piece_bytes) for _ in range(PIECES_AHEAD)]
             reads = deque(
-                readers.submit(read, own, at, buffer) for buffer, at in zip(buffers, starts, strict=False)
+                pool.submit(read, own, at, buffer) for buffer, at in zip(buffers, starts, strict=False)
             )
             while reads:
                 piece = reads.popleft().result()
@@ -156,7 +168,7 @@ def _pieces(descriptor: int, start: int, size_bytes: int, piece_bytes: int) -> G
                 if piece.filled_bytes < min(piece_bytes, size_bytes - piece.start):
                     return
                 for at in islice(starts, 1):
-                    reads.append(readers.submit(read, own, at, piece.buffer))
+                    reads.append(pool.submit(read, own, at, piece.buffer))
     finally:
         os.close(own)
 

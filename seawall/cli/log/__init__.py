@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from seawall.cli.lazy import verb_group
+
+# numpy starts a thread for products of matrices, which nothing here makes; and a scan forks beside no thread.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 log = verb_group(
     {

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +28,7 @@ from tiering.log.directory import (
     partition_name,
 )
 from tiering.log.segment import Compaction, Depth
+from tiering.log.split import scan_segment_in_parts
 from tiering.log.verify import (
     Checked,
     Request,
@@ -37,6 +39,7 @@ from tiering.log.verify import (
 from tiering.outcome import Failed, Inconclusive, Skipped
 
 Report = Callable[[Checked], None]
+REDRAWN_EACH_S = 0.1
 
 
 class Compacted(str, Enum):
@@ -105,12 +108,13 @@ def verify(
     """
     depth = Depth.RECORDS if records else Depth.BATCHES
     compaction = None if compacted is Compacted.AUTO else Compaction(compacted.value)
+    request = Request(depth=depth, compaction=compaction, scan=scan_segment_in_parts)
     totals = Totals()
     console = stdout_console()
     report = _print_json if as_json else _printer(console, show_all=show_all)
     with _progress(paths) as on_progress:
         for path in paths:
-            for checked in _verify_path(path, Request(depth=depth, compaction=compaction), on_progress):
+            for checked in _verify_path(path, request, on_progress):
                 totals.add(checked)
                 report(checked)
     if as_json:
@@ -140,7 +144,10 @@ def _verify_path(path: Path, request: Request, on_progress: Callable[[int], None
 
 @contextmanager
 def _progress(paths: list[Path]) -> Iterator[Callable[[int], None]]:
-    """A bar over the bytes of all segments, on a terminal only."""
+    """A bar over the bytes of all segments, on a terminal only.
+
+    It is drawn when it is told something: a thread that draws it would keep the scan from forking.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
@@ -150,9 +157,18 @@ def _progress(paths: list[Path]) -> Iterator[Callable[[int], None]]:
 
     total_bytes = sum(_segment_bytes(path) for path in paths)
     columns = (TextColumn("verifying"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task("verify", total=total_bytes)
-        yield lambda step_bytes: bar.advance(task, step_bytes)
+        next_drawn_s = 0.0
+
+        def advance(step_bytes: int) -> None:
+            nonlocal next_drawn_s
+            is_due = (now_s := monotonic()) >= next_drawn_s
+            if is_due:
+                next_drawn_s = now_s + REDRAWN_EACH_S
+            bar.update(task, advance=step_bytes, refresh=is_due)
+
+        yield advance
 
 
 def _segment_bytes(path: Path) -> int:
