@@ -26,7 +26,7 @@ class Assigned:
         self.epoch = epoch
         self.tracker = OffsetTracker(start.offset)
         self.map = known
-        self.leader_epoch = known.leader_epoch if known else -1  # the highest of a finished record
+        self.leader_epoch = start.leader_epoch  # the highest of a finished record
         self.sent = self.committed = start.offset
         self.dirty = False  # something was finished since the last commit was sent
         self.blocking: int | None = None

@@ -10,10 +10,12 @@ from workers.consumer.records import Partition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPoint:
-    """`epoch` is ours, of the assignment; `metadata` is empty or an offset map."""
+    """`leader_epoch` is the highest of a finished record, -1 where none is known: by it the next reader
+    notices that the log was cut back below the offset (KIP-320). `metadata` is empty or an offset map.
+    """
 
     offset: int
-    epoch: int
+    leader_epoch: int = -1
     metadata: str = ""
 
 

@@ -65,7 +65,7 @@ class Core:
 
     def drop_waiting(self, partitions: Collection[Partition]) -> None:
         """What has not begun is given up, unfinished: whoever has the partition next gets it again."""
-        for work in self._pool.drop(partitions):
+        for work in self._pool.drop(lambda work: work.record.partition in partitions):
             self._uncount(work)
 
     def busy(self, partitions: Collection[Partition]) -> int:
@@ -99,7 +99,7 @@ class Core:
                 continue
             position = held.tracker.position
             if position is not None and record.offset < position:
-                held = self._rewound(record, now_s)
+                self._rewind(held, record)
             self.counts.received += 1
             held.tracker.receive(record.offset)
             if held.map is not None and held.map.covers(record.offset, record.leader_epoch):
@@ -198,7 +198,7 @@ class Core:
             metadata = ""
             if self._maps:
                 metadata = offset_map.encode(point, held.tracker.finished_ahead(), held.leader_epoch)
-            found[partition] = CommitPoint(offset=point, epoch=held.epoch, metadata=metadata)
+            found[partition] = CommitPoint(offset=point, leader_epoch=held.leader_epoch, metadata=metadata)
             held.sent, held.dirty = point, False
         return found
 
@@ -250,7 +250,7 @@ class Core:
 
     def whereabouts(self, partition: Partition, offset: int) -> tuple[Blocked, int, str]:
         """What an unfinished record waits for, its attempt and the last word on it. Not cheap."""
-        return self._pool.whereabouts(partition, offset, self._assigned[partition].epoch)
+        return self._pool.whereabouts(partition, offset, self._is_current)
 
     def snapshot(self, now_s: float) -> Snapshot:
         blocking, pool = self.blocking(now_s), self._pool
@@ -304,13 +304,22 @@ class Core:
             return None
         return found
 
-    def _rewound(self, record: Record, now_s: float) -> Assigned:
-        """The log was cut back, or is read again: offsets may stand for other records now."""
+    def _rewind(self, held: Assigned, record: Record) -> None:
+        """The log was cut back, or is read again: at and above this offset other records may stand now."""
         self.counts.rewinds += 1
-        partition = record.partition
-        paused = self.ended([partition])
-        self._flow.paused |= paused  # the client was not told otherwise
-        return self._begin(partition, Start(record.offset), None, now_s)
+        partition, offset = record.partition, record.offset
+
+        def is_gone(work: Work) -> bool:
+            at = work.record
+            return at.partition == partition and at.offset >= offset and self._is_current(work)
+
+        for work in filter(is_gone, self._pool.out()):
+            self._uncount(work)
+        for work in self._pool.drop(is_gone):
+            self._uncount(work)
+        held.epoch = self._epochs.rewind(partition, offset)
+        held.tracker.rewind(offset)
+        held.sent, held.map = None, None  # what was committed may lie above
 
     def _enter(self, record: Record, epoch: int) -> None:
         size_bytes = record.size_bytes
@@ -322,7 +331,7 @@ class Core:
         self._pool.enter(work)
 
     def _is_current(self, work: Work) -> bool:
-        return self._epochs.is_current(work.record.partition, work.epoch)
+        return self._epochs.is_current(work.record.partition, work.epoch, work.record.offset)
 
     def _otherwise(self, work: Work, result: Result, now_s: float) -> None:
         match result:

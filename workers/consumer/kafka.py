@@ -139,7 +139,6 @@ class KafkaSource:
             raise SourceBroken(f"{message.topic()}-{message.partition()}: {error.str()}")
 
     def _record(self, message: Message) -> Record:
-        epoch = message.leader_epoch()
         return Record(
             self._partition(message),
             _known(message.offset()),
@@ -147,7 +146,7 @@ class KafkaSource:
             _bytes(message.value()),
             message.timestamp()[1],
             _headers(message),
-            -1 if epoch is None else epoch,
+            _epoch(message.leader_epoch()),
         )
 
     def _partition(self, message: Message) -> Partition:
@@ -164,7 +163,8 @@ class KafkaSource:
         try:
             for each in client.committed(partitions, timeout=COMMITTED_WAIT_S):
                 if each.error is None and each.offset >= 0:
-                    starts[Partition(each.topic, each.partition)] = Start(each.offset, each.metadata or "")
+                    start = Start(each.offset, each.metadata or "", _epoch(each.leader_epoch))
+                    starts[Partition(each.topic, each.partition)] = start
         except KafkaException as failure:
             self._logger.warning("what was committed could not be asked for: %s", failure)
         (client.incremental_assign if self._is_cooperative else client.assign)(partitions)
@@ -247,6 +247,10 @@ def _bytes(value: Any) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
+def _epoch(said: int | None) -> int:
+    return -1 if said is None else said
+
+
 def _known(number: int | None) -> int:
     assert number is not None  # a message that a consumer hands out has a place
     return number
@@ -258,7 +262,13 @@ def _named(partitions: Collection[Partition]) -> list[TopicPartition]:
 
 def _offsets(points: Mapping[Partition, CommitPoint]) -> list[TopicPartition]:
     return [
-        TopicPartition(partition.topic, partition.number, point.offset, point.metadata)
+        TopicPartition(
+            partition.topic,
+            partition.number,
+            point.offset,
+            point.metadata,
+            **({"leader_epoch": point.leader_epoch} if point.leader_epoch >= 0 else {}),
+        )
         for partition, point in points.items()
     ]
 

@@ -1,6 +1,6 @@
 """Finished offsets above a commit point, as a text that fits into the metadata of a commit.
 
-    SWM1  kind  base64( leader_epoch+1 : varint, base : 8 bytes, body, crc32 of all before it : 4 bytes )
+    SWM1  kind  base64( leader_epoch+1 : varint, base : 8 bytes, body, crc32 of kind and these : 4 bytes )
 
     kind B    body is a bitset: bit i of byte j, lowest first, stands for offset base + 8j + i
     kind R    body is run lengths as varints: unfinished, finished, unfinished, ... from base
@@ -67,7 +67,7 @@ def encode(base: int, finished: Sequence[int], leader_epoch: int) -> str:
         return ""
     head = _varint(leader_epoch + 1) + base.to_bytes(_BASE_BYTES, "big")
     framed = head + body
-    packed = base64.b64encode(framed + zlib.crc32(framed).to_bytes(_CRC_BYTES, "big")).decode("ascii")
+    packed = base64.b64encode(framed + _crc(kind, framed)).decode("ascii")
     return f"{MAGIC}{kind}{packed}"
 
 
@@ -84,9 +84,10 @@ def decode(text: str | None, committed: int) -> OffsetMap | NoMap:
     except (binascii.Error, ValueError):
         return NoMap("not base64")
     content, crc = framed[:-_CRC_BYTES], framed[-_CRC_BYTES:]
-    if len(crc) < _CRC_BYTES or zlib.crc32(content).to_bytes(_CRC_BYTES, "big") != crc:
+    kind = text[len(MAGIC) : _FRAME_CHARACTERS]
+    if len(crc) < _CRC_BYTES or _crc(kind, content) != crc:
         return NoMap("damaged")
-    return _content(text[len(MAGIC)], content, committed)
+    return _content(kind, content, committed)
 
 
 def _content(kind: str, content: bytes, committed: int) -> OffsetMap | NoMap:
@@ -102,6 +103,10 @@ def _content(kind: str, content: bytes, committed: int) -> OffsetMap | NoMap:
     if finished is None:
         return NoMap("of an unknown kind, or out of all bounds")
     return OffsetMap(base=base, finished=frozenset(finished), leader_epoch=epoch[0] - 1)
+
+
+def _crc(kind: str, content: bytes) -> bytes:
+    return zlib.crc32(kind.encode() + content).to_bytes(_CRC_BYTES, "big")
 
 
 def _bitset(base: int, finished: Sequence[int]) -> bytes:

@@ -13,7 +13,7 @@ from itertools import islice
 
 
 class OffsetTracker:
-    """One partition in one assignment. Offsets are received in rising order; a rewind needs a new tracker."""
+    """One partition in one assignment. Offsets are received in rising order, but for a rewind."""
 
     __slots__ = ("_open", "_unfinished", "position")
 
@@ -44,6 +44,12 @@ class OffsetTracker:
         while waiting and waiting[0] not in unfinished:
             waiting.popleft()
         return True
+
+    def rewind(self, offset: int) -> None:
+        """The log was cut back to `offset`, or is read again from there: what lies below stays as it is."""
+        self._unfinished = {each for each in self._unfinished if each < offset}
+        self._open = deque(each for each in self._open if each < offset)
+        self.position = offset
 
     @property
     def commit_point(self) -> int | None:

@@ -8,10 +8,10 @@ too, until that comes back: within one process two records of a key never run at
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
 
-from workers.consumer.records import Partition, Record
+from workers.consumer.records import Record
 from workers.consumer.work import Work
 
 
@@ -69,24 +69,12 @@ class Lanes:
         del self._waiting[lane]
         return None
 
-    def drop(self, partitions: Collection[Partition], held: Collection[Hashable]) -> Iterator[Work]:
-        """Everything that waits in lanes of these partitions; of the lanes, only `held` ones stay."""
-        for lane, waiting in list(self._waiting.items()):
-            if _partition_of(lane) in partitions:
-                yield from waiting or ()
-                if lane in held:
-                    self._waiting[lane] = None
-                else:
-                    del self._waiting[lane]
+    def drop(self, is_gone: Callable[[Work], bool]) -> Iterator[Work]:
+        """What is gone of what waits; who holds a lane keeps it."""
+        for lane, waiting in self._waiting.items():
+            if waiting and any(is_gone(work) for work in waiting):
+                yield from filter(is_gone, waiting)
+                self._waiting[lane] = deque(work for work in waiting if not is_gone(work))
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-
-def _partition_of(lane: Hashable) -> Partition:
-    if isinstance(lane, Partition):
-        return lane
-    assert isinstance(lane, tuple)
-    partition = lane[0]
-    assert isinstance(partition, Partition)
-    return partition

@@ -7,7 +7,7 @@ for good is answered to the caller, who counts it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from workers.consumer.order import Lanes
 from workers.consumer.outcomes import DeadLetter, Park
@@ -62,23 +62,27 @@ class Pool:
         for work, _ in self.burying.values():
             yield work
 
-    def drop(self, partitions: Collection[Partition]) -> list[Work]:
-        """Everything of these partitions but what is out."""
-        gone = [work for _, work in self.ready if work.record.partition in partitions]
-        self.ready = [each for each in self.ready if each[1].record.partition not in partitions]
+    def drop(self, is_gone: Callable[[Work], bool]) -> list[Work]:
+        """Everything that is gone, but what is out: that holds its lane until it comes back."""
+        gone = [work for _, work in self.ready if is_gone(work)]
+        self.ready = [each for each in self.ready if not is_gone(each[1])]
         heapq.heapify(self.ready)
-        gone += [each[2] for each in self.delayed if each[2].record.partition in partitions]
-        self.delayed = [each for each in self.delayed if each[2].record.partition not in partitions]
+        gone += [each[2] for each in self.delayed if is_gone(each[2])]
+        self.delayed = [each for each in self.delayed if not is_gone(each[2])]
         heapq.heapify(self.delayed)
-        gone += [self.parked.pop(place)[0] for place in list(self.parked) if place[0] in partitions]
-        gone += self.lanes.drop(partitions, {work.lane for work in self.out()})
-        return gone
+        gone += [self.parked.pop(place)[0] for place, (work, _) in list(self.parked.items()) if is_gone(work)]
+        waiting = list(self.lanes.drop(is_gone))
+        for work in gone:
+            self.let_go(work)
+        return gone + waiting
 
-    def whereabouts(self, partition: Partition, offset: int, epoch: int) -> tuple[Blocked, int, str]:
+    def whereabouts(
+        self, partition: Partition, offset: int, is_current: Callable[[Work], bool]
+    ) -> tuple[Blocked, int, str]:
         """What this record waits for, its attempt and the last word on it. Looks through everything."""
 
         def is_it(work: Work) -> bool:
-            return (work.record.partition, work.record.offset, work.epoch) == (partition, offset, epoch)
+            return (work.record.partition, work.record.offset) == (partition, offset) and is_current(work)
 
         if parked := self.parked.get((partition, offset)):
             return Blocked.PARKED, parked[0].record.attempt, parked[1].reason

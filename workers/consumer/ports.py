@@ -25,6 +25,7 @@ class Start(NamedTuple):
 
     offset: int | None = None
     metadata: str = ""
+    leader_epoch: int = -1
 
 
 class Polled(NamedTuple):
