@@ -138,7 +138,7 @@ def test_the_offset_waits_for_the_dead_letter_to_be_durable() -> None:
     assert (committed(made) or 0, running(member)) == (0, [])
 
     member.letters.is_silent, member.letters.fail_next = False, 1
-    settle(made)
+    settle(made, 1)
     assert committed(made) in (0, None)
     assert told(made, "dead_letter_failed")
 
