@@ -18,17 +18,19 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 ROUNDS = 5
 # Python keeps what it compiled and writes in blocks, unless it is told not to.
 _NOT_A_USERS = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+_FRESH = Path(__file__).with_name("fresh.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A finished child process."""
+    """A finished child process, its own children included in `cpu_s`; `peak_bytes` is of the largest."""
 
     wall_s: float
     cpu_s: float
@@ -72,25 +74,25 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def run(command: Sequence[object]) -> Ran:
-    """Run a command with its output thrown away; its failure is ours."""
-    began = time.perf_counter()
-    child = subprocess.Popen(
-        [str(part) for part in command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env={name: value for name, value in os.environ.items() if name not in _NOT_A_USERS},
-    )
-    assert child.stderr is not None
-    complaint = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    wall_s = time.perf_counter() - began
-    if child.returncode != 0:
-        sys.stderr.buffer.write(complaint)
-        raise SystemExit(f"bench: {command[0]} ended with {child.returncode}")
-    return Ran(
-        wall_s=wall_s,
-        cpu_s=usage.ru_utime + usage.ru_stime,
-        peak_bytes=usage.ru_maxrss * 1024,  # Linux counts it in KiB
-    )
+    """Run a command with its output thrown away; its failure is ours.
+
+    It is started by `fresh`, a small process that measures it: the peak that the kernel counts of a process
+    begins with that of whoever started it, and we hold a benchmark's data.
+    """
+    reading, writing = os.pipe()
+    with open(reading) as measured:  # noqa: PTH123 a descriptor, not a path
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-S", _FRESH, str(writing), *(str(part) for part in command)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if name not in _NOT_A_USERS},
+            pass_fds=[writing],
+        )
+        os.close(writing)
+        _, complaint = child.communicate()
+        if child.returncode != 0:
+            sys.stderr.buffer.write(complaint)
+            raise SystemExit(f"bench: {command[0]} ended with {child.returncode}")
+        wall_s, cpu_s, peak_kib = measured.read().split()
+    return Ran(wall_s=float(wall_s), cpu_s=float(cpu_s), peak_bytes=int(peak_kib) * 1024)
