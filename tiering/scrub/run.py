@@ -5,8 +5,7 @@
     3  whatever came of a look, of either kind: the metadata is read to its end, and only then is it judged
     4  said as events, then noted in the memory: killed in between, it is looked at and said once more
 
-Listing takes at most half of the time there is. What has begun when the time is up is given up and left for
-the next run, unless nothing has come to its end yet: each run gets somewhere.
+What has begun when the time is up (`pace`) is given up and left for the next run.
 
 Owns this order and the counts. Refuses to write to the bucket or to the topic of metadata: its ports cannot.
 
@@ -16,12 +15,10 @@ Invariant: an object is counted once in a run, and every one that was looked at 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
-from threading import Event as Flag
-from threading import Lock
 from typing import TypeVar
 
 from rules.events import ScrubDepth
@@ -32,6 +29,7 @@ from tiering.scrub.damage import Checked, Reason
 from tiering.scrub.inventory import Difference, Stock, difference, take_stock, wanted_of
 from tiering.scrub.judge import settled, unsettled
 from tiering.scrub.look import Looked, Looker, size_of
+from tiering.scrub.pace import GivenUp, Pace
 from tiering.scrub.plan import Budget, Refusal, least_recent
 from tiering.scrub.ports import Ask, Copy, Ports, Progress
 from tiering.scrub.report import Report, Unlisted
@@ -46,10 +44,6 @@ NO_ANSWER_MAX = 5  # segments in a row; then the store is taken to be away
 LISTED = "inventory"  # the memory's word for a log's listing
 TICK_S = 0.5  # how often a bar is told, while large segments come
 SOON_MS = 0  # noted of what could not be told: before all that was looked at, after what never was
-
-
-class _GivenUp(Exception):
-    """The time is up in the middle of something, or the run ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,16 +89,11 @@ class _Run:
         self._ports, self._ask = ports, ask
         self._on_checked, self._on_progress = on_checked, on_progress
         self._report = Report()
-        began_s = ports.clock()
-        self._until_s = None if ask.max_s is None else began_s + ask.max_s
-        self._list_until_s = None if ask.max_s is None else began_s + ask.max_s / 2
-        self._looker = Looker(ports.objects, self._pace)
-        self._ending = Flag()
-        self._got_somewhere = Flag()
+        self._pace = Pace(ports, ask)
+        self._looker = Looker(ports.objects, self._pace.came)
         self._listed: dict[LogId, _Listed] = {}
         self._said: set[str] = set()  # keys with a finding of this run: said once
         self._total_bytes = self._total_segments = 0
-        self._came_bytes, self._counting = 0, Lock()
         self._to_list = 0
         self._no_answer = 0
         self._looked_at: dict[str, int] = {}
@@ -116,7 +105,7 @@ class _Run:
                 self._list(pool)
                 self._look(pool)
             finally:
-                self._ending.set()  # whoever still reads gives up; the pool waits for that
+                self._pace.end()  # the pool waits for whoever still reads
         return self._report
 
     # Listing
@@ -130,7 +119,7 @@ class _Run:
         self._to_list = len(due)
 
         def begin() -> Iterator[Future[Stock | Unlisted | None]]:
-            while due and not self._is_past(self._list_until_s) and self._report.stopped is None:
+            while due and self._pace.may_list_on and self._report.stopped is None:
                 log = logs[due.popleft()]
                 yield pool.submit(self._taken, log)
 
@@ -147,11 +136,11 @@ class _Run:
         wanted = wanted_of(each for each in records if each is not None)
         is_known = frozenset(table.known(log)).__contains__
         try:
-            versions = self._until(self._ports.objects.list_versions(self._prefix(log)))
+            versions = self._pace.each_of(self._ports.objects.list_versions(self._prefix(log)))
             stock = take_stock(log, versions, wanted, layout, is_known)
             again = (
                 difference(each.key, self._looker.versions(each.key), each.wanted, layout, is_known)
-                for each in self._until(stock.differences)
+                for each in self._pace.each_of(stock.differences)
             )
             looked_again = replace(stock, differences=tuple(each for each in again if each is not None))
             if not stock.left_out:
@@ -160,7 +149,7 @@ class _Run:
             return looked_again
         except StoreError as failed:
             return Unlisted(log, str(failed).splitlines()[0])
-        except _GivenUp:
+        except GivenUp:
             return None
 
     def _settle_stocks(self, stocks: Sequence[Stock | Unlisted | None]) -> None:
@@ -217,7 +206,7 @@ class _Run:
         if self._report.stopped is not None:
             return
         due = deque(self._due())
-        budget = Budget(max_bytes=self._ask.max_bytes, until_s=self._until_s, clock=self._ports.clock)
+        budget = Budget(max_bytes=self._ask.max_bytes, until_s=self._pace.until_s, clock=self._ports.clock)
         self._total_segments = len(due)
         self._total_bytes = sum(each.size_bytes for each in due)
         if self._ask.max_bytes is not None:
@@ -272,11 +261,11 @@ class _Run:
     def _looked(self, due: _Due, record: SegmentRecord) -> tuple[_Due, Looked | None]:
         """A worker's. None: it was given up."""
         try:
-            self._check_time()
+            self._pace.check()
             looked = self._looker.look(record, self._ask.depth, self._is_live(due))
-            self._got_somewhere.set()
+            self._pace.got_somewhere()
             return due, looked
-        except _GivenUp:
+        except GivenUp:
             return due, None
 
     def _is_live(self, due: _Due) -> Callable[[str], bool]:
@@ -367,25 +356,6 @@ class _Run:
     def _prefix(self, log: LogId) -> str:
         return self._ports.layout.log_prefix(log)
 
-    def _is_past(self, until_s: float | None) -> bool:
-        return until_s is not None and self._ports.clock() >= until_s
-
-    def _until(self, entries: Iterable[T]) -> Iterator[T]:
-        for each in entries:
-            if self._ending.is_set() or self._is_past(self._until_s):
-                raise _GivenUp
-            yield each
-
-    def _check_time(self) -> None:
-        if self._ending.is_set() or (self._got_somewhere.is_set() and self._is_past(self._until_s)):
-            raise _GivenUp
-
-    def _pace(self, size_bytes: int) -> None:
-        self._check_time()
-        self._ports.pace(size_bytes)
-        with self._counting:
-            self._came_bytes += size_bytes
-
     def _finished_of(self, begin: Iterator[Future[T]], at_once: int) -> Iterator[list[Future[T]]]:
         """Those that came to their end since, perhaps none; as many under way as `at_once`."""
         waiting = set(islice(begin, at_once))
@@ -399,7 +369,7 @@ class _Run:
         self._on_progress(
             Progress(
                 listing=self._to_list,
-                done_bytes=self._came_bytes,
+                done_bytes=self._pace.came_bytes,
                 total_bytes=self._total_bytes,
                 segments=self._report.segments,
                 total_segments=self._total_segments,
