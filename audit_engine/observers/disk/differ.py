@@ -5,10 +5,7 @@
     one that is not there, on a disk that is  replica_removed, by what its name became
     one on a disk that cannot be looked into  directory_offline, once; compared when it is back
     one that cannot be read, or a checkpoint  evidence_gap, once, at the second look that finds it so
-    the same one                              segments, starts, watermark and epochs, compared
-
-Files that went are judged one look later: a broker renames them one by one, so that one look may fall in the
-middle of a truncation and find it a deletion. While the cleaner's `.swap` files stand, it waits for them.
+    the same one                              `changes`: segments, starts, watermark and epochs, compared
 
 Owns the comparison over a host. Refuses to guess at what cannot be read: that stays as it was.
 
@@ -18,38 +15,33 @@ twice, and nothing of a life is judged against another's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from zlib import crc32
 
+from audit_engine.observers.disk.changes import must_wait, tell_changes
 from audit_engine.observers.disk.reading import active_bytes_of, pieces_of, read_on, start_of
 from audit_engine.observers.disk.reads import Reads
 from audit_engine.observers.disk.say import Voice
 from audit_engine.observers.disk.seen import Life, Replica, Seen, Unread
-from audit_engine.observers.disk.segments import Changes, compare, is_same, kept_as_known
-from rules.events.base import Event, ReplicaEvent, Source
+from audit_engine.observers.disk.segments import is_same
+from rules.events.base import Event, Source
 from rules.events.emitters import EvidenceGap
 from rules.events.metadata import DirectoryOffline
 from rules.events.replicas import (
     BaselineOccasion,
-    EpochStarted,
-    LogStartAdvanced,
     ReplicaAppearance,
     ReplicaRemoval,
     ReplicaRemoved,
     ReplicaStarted,
-    SegmentDeletedLocal,
-    SegmentRemoval,
-    Truncated,
 )
 from tiering.cluster.host import HostSurvey, LocalPartition, LogDir
 from tiering.log.checkpoints import LEADER_EPOCHS
-from tiering.log.directory import DirectoryState, FileKind, FileState, LogFile, partition_name
+from tiering.log.directory import DirectoryState, partition_name
 
 BASELINE_EVERY_MS = 6 * 3_600_000
 WATERMARK_EVERY_MS = 600_000
-EMPTY_LOOKS_MAX = 5
 PARTITION_UNREADABLE = "partition_unreadable"
 
 
@@ -285,7 +277,7 @@ class _Look:
             occasion = BaselineOccasion.GAP
         if is_same(known, now) and occasion is None and not self._watermark_due(known, now):
             return now
-        if self._must_wait(local, known, now):
+        if must_wait(local, known, now):
             return replace(
                 known,
                 last_seen_ms=self._last_seen(known),
@@ -296,7 +288,7 @@ class _Look:
         voice = self._voice(
             replace(now, last_seen_ms=None, is_dark=False, held_looks=0), self._last_seen(known)
         )
-        self._compare(voice, local, known)
+        tell_changes(voice, local, known, self.ports.reads)
         if occasion is not None and voice.replica.baseline_at_ms != self.at_ms:
             voice.baseline(occasion)
         elif self._watermark_due(known, voice.replica):
@@ -315,101 +307,6 @@ class _Look:
             and known.checkpoint_entry == local.checkpoint_log_start
             and self._baseline_due(known) is None
         )
-
-    def _must_wait(self, local: LocalPartition, known: Replica, now: Replica) -> bool:
-        went = {each.base_offset for each in known.pieces} - {each.base_offset for each in now.pieces}
-        if not went:
-            return False
-        if not now.pieces:  # a live directory is so while its broker begins it anew, and no longer
-            return known.held_looks < EMPTY_LOOKS_MAX
-        return not known.held_looks or bool(local.listing.of_kind(FileKind.SEGMENT, FileState.SWAP))
-
-    def _compare(self, voice: Voice, local: LocalPartition, known: Replica) -> None:
-        deleted = local.listing.of_kind(FileKind.SEGMENT, FileState.DELETED)
-
-        def filled_to(below: int) -> int | None:
-            last = max(
-                (f for f in deleted if f.offset is not None and f.offset < below), default=None, key=_at
-            )
-            return None if last is None else self.ports.reads.data_end(last.path)
-
-        now = voice.replica
-        changes = compare(
-            known.pieces,
-            now.pieces,
-            is_compacted=local.cleaned_to is not None,
-            filled_to=filled_to,
-        )
-        if changes.emptied:
-            voice.replica = replace(
-                now, emptied=known.emptied + 1, said=0, watermark_said=None, watermark_said_at_ms=0
-            )
-            voice.say(
-                ReplicaStarted,
-                appearance=ReplicaAppearance.TRUNCATED_FULLY,
-                log_start=now.log_start,
-                local_start=now.local_start,
-                high_watermark=now.high_watermark,
-                log_end=None,
-            )
-            voice.baseline(BaselineOccasion.ONBOARDING)
-            return
-        voice.replica = replace(now, pieces=kept_as_known(known, now.pieces, changes))
-        self._tell_segments(voice, local, known, changes)
-        self._tell_start(voice, known)
-        self._tell_epochs(voice, known)
-        if (
-            len(voice.events)
-            and now.high_watermark != known.watermark_said
-            and _needs_watermark(voice.events)
-        ):
-            voice.watermark()
-
-    def _tell_segments(self, voice: Voice, local: LocalPartition, known: Replica, changes: Changes) -> None:
-        if changes.cut_at is not None:
-            voice.say(
-                Truncated,
-                old_end=known.reached,
-                new_end=self._end_after(local, changes.cut_at, known.reached),
-            )
-        renamed = {file.offset for file in local.listing.of_kind(FileKind.SEGMENT, FileState.DELETED)}
-        for piece in changes.closed:
-            voice.closed(piece)
-        for piece in changes.deleted:
-            is_renamed = piece.base_offset in renamed
-            voice.deleted(piece, SegmentRemoval.RENAMED if is_renamed else SegmentRemoval.GONE)
-        for piece in changes.swapped:
-            voice.deleted(piece, SegmentRemoval.SWAPPED)
-
-    def _end_after(self, local: LocalPartition, cut_at: int, reached: int) -> int:
-        """How much of the log was left, at most: the records of the cut segment may be new ones again."""
-        for segment in local.listing.segments:
-            if segment.base_offset == cut_at:
-                end = self.ports.reads.data_end(segment.path)
-                return cut_at if end is None else min(end, reached)
-        return cut_at
-
-    def _tell_start(self, voice: Voice, known: Replica) -> None:
-        now = voice.replica
-        if now.log_start is None or known.log_start is None or now.log_start == known.log_start:
-            return
-        voice.say(
-            LogStartAdvanced,
-            old_start=known.log_start,
-            new_start=now.log_start,
-            local_start=now.local_start,
-            checkpoint_entry=now.checkpoint_entry,
-            high_watermark=now.high_watermark,
-            reason_hint=None,
-        )
-
-    def _tell_epochs(self, voice: Voice, known: Replica) -> None:
-        """A first entry that only moved on with the log's start is not another (KAFKA_FACTS 7)."""
-        before = dict(known.epochs)
-        for at, (epoch, start) in enumerate(voice.replica.epochs):
-            moved_on = at == 0 and epoch in before and start > before[epoch]
-            if before.get(epoch) != start and not moved_on:
-                voice.say(EpochStarted, epoch=epoch, start_offset=start)
 
     def _baseline_due(self, known: Replica) -> BaselineOccasion | None:
         said = known.baseline_at_ms
@@ -439,15 +336,6 @@ def _unread(survey: HostSurvey) -> Iterator[tuple[str, str, str]]:
         for local in log_dir.partitions:
             if local.doubts:
                 yield f"{local.path}/{LEADER_EPOCHS}", "epochs_unreadable", "; ".join(local.doubts)
-
-
-def _at(file: LogFile) -> int:
-    return file.offset or 0
-
-
-def _needs_watermark(events: Iterable[ReplicaEvent]) -> bool:
-    """A start is judged by the watermark too, and carries it; a loss needs what was published before."""
-    return any(isinstance(each, (SegmentDeletedLocal, LogStartAdvanced, Truncated)) for each in events)
 
 
 def _phase(life: Life, every_ms: int) -> int:
