@@ -206,8 +206,9 @@ def _where_else(state: LogState, hole: Spans, leader: Replica) -> str:
 
 
 def _expired(state: LogState, leader: Replica | None, terms: Terms) -> Iterator[Condition]:
-    for base, end, newest_ms, told_ms in _segments(state, leader):
-        yield from _never_expires(state, base, end, newest_ms, told_ms)
+    if _lies_ahead(state, leader):
+        for base, end, newest_ms, told_ms in _segments(state, leader):
+            yield from _never_expires(state, base, end, newest_ms, told_ms)
     head = _head(state, leader)
     if head is None or state.was_compacted or any(each.released_at is None for each in state.holds.values()):
         return
@@ -258,6 +259,17 @@ def _head(state: LogState, leader: Replica | None) -> tuple[int, int, int | None
 
 def _span_of(copy: Copy) -> tuple[int, int, int | None]:
     return copy.base, copy.end, copy.max_timestamp_ms
+
+
+def _lies_ahead(state: LogState, leader: Replica | None) -> bool:
+    """Whether there is anything to look at: it is asked after each event, of all that lies there."""
+    held = leader.segments.values() if leader is not None else ()
+    return any(
+        each.max_timestamp_ms is not None and each.max_timestamp_ms > each.told_ms + DAY_MS for each in held
+    ) or any(
+        each.max_timestamp_ms is not None and each.max_timestamp_ms > each.started_ms + DAY_MS
+        for each in state.tier.values()
+    )
 
 
 def _segments(state: LogState, leader: Replica | None) -> Iterator[tuple[int, int, int | None, int]]:
