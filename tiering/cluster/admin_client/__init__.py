@@ -1,0 +1,1 @@
+"""One client of the admin API, and what its answers mean."""
