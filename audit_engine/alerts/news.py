@@ -47,7 +47,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNews:
-    """One finished run. `is_complete`: its gate found the slice whole, so that silence means something."""
+    """One finished run. `is_complete`: its gate found the slice whole, so that silence means something.
+
+    `pages` are what is news, and what ended of which there is none, as somebody answers for it: who was told
+    that it began must hear that it is over.
+    """
 
     run: int
     attempt: str

@@ -259,6 +259,19 @@ class Record:
                 count += changed.rowcount
         return count
 
+    def failed(self, name: str) -> list[str]:
+        """Messages that this endpoint refused, or that were given up."""
+        rows = self._connection.execute(
+            "SELECT id FROM deliveries JOIN messages USING (position)"
+            " WHERE endpoint = ? AND state IN (?, ?) ORDER BY position",
+            (name, Outcome.REFUSED.value, Outcome.GIVEN_UP.value),
+        )
+        return [message_id for (message_id,) in rows]
+
+    def knows(self, message_id: str) -> bool:
+        row = self._connection.execute("SELECT 1 FROM messages WHERE id = ?", (message_id,)).fetchone()
+        return row is not None
+
     def deliveries(self, *, is_open: bool, limit: int) -> list[dict[str, Any]]:
         """The newest first; `is_open`: only what waits, or was not taken."""
         chosen = f"WHERE d.state != '{Outcome.DELIVERED.value}'" if is_open else ""

@@ -190,9 +190,8 @@ def _applied(
             finding=finding, change=change, threads=(thread,), run=news.run, opened_run=news.run
         )
         return [((thread,), (change, finding))]
-    if dict(kept.finding) == dict(finding) and thread in kept.threads:
-        kept.held_back = None
-        return []
+    if kept.run == news.run and dict(kept.finding) == dict(finding) and thread in kept.threads:
+        return []  # the run was judged again, and says the same
     if not is_open and change in _BY_ABSENCE and not news.is_complete:
         kept.held_back = (change, finding)
         return []

@@ -52,7 +52,7 @@ def _shown(value: Any) -> str | SecretStr | None:
     """A value as it could stand in a variable."""
     if value is None or isinstance(value, (str, SecretStr)):
         return value
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +152,6 @@ def _refusal(location: tuple[int | str, ...], error: Any, merged: Mapping[str, _
     key = next(path for path in paths if path in merged)
     value = merged[key]
     allowed = error.get("ctx", {}).get("error") or "text"
-    is_hidden = is_secret(key) or "@" in str(value.raw)  # user:password@host
+    is_hidden = is_secret(key) or key in names.NEVER_SHOWN or "@" in str(value.raw)  # user:password@host
     shown = "its value (not shown)" if is_hidden else repr(value.raw)
     return f"`{key}` from {value.origin}: {shown} is not allowed; it must be {allowed}"

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from rules.policy import quantities
+from seawall.settings.alerts import AlertEndpoint, read_endpoints
 
 ENV_PREFIX = "SEAWALL_"
 ENV_DELIMITER = "__"
@@ -219,6 +220,14 @@ class AuditSettings(_Table):
     batch_records_max: Annotated[int, _whole(1, 10_000_000)] = 500_000
 
 
+class AlertsSettings(_Table):
+    """[alerts]: where alerts go, and where it is kept what was told to whom."""
+
+    endpoints: Annotated[tuple[AlertEndpoint, ...], NoDecode, BeforeValidator(read_endpoints)] = ()
+    state_dir: str | None = None
+    deliver_s: Annotated[int, _whole(0, 3600)] = 60  # how long a run goes on delivering at its end
+
+
 class Settings(BaseSettings):
     """All settings. `load` reads them from their sources; called as a class, it reads only its arguments."""
 
@@ -233,6 +242,7 @@ class Settings(BaseSettings):
     s3: S3Settings = Field(default_factory=S3Settings)
     agent: AgentSettings = Field(default_factory=AgentSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
+    alerts: AlertsSettings = Field(default_factory=AlertsSettings)
 
     @classmethod
     def settings_customise_sources(

@@ -25,6 +25,7 @@ ENVIRONMENT_ONLY: Mapping[str, str] = {
     "SEAWALL_TEST_CORPUS": "a ready corpus of log dirs, for Seawall's own tests",
     "SEAWALL_FUZZ_SEED": "the seed of the fuzzer in Seawall's own tests",
 }
+NEVER_SHOWN = ("alerts.endpoints",)  # somebody may have put a secret where its name belongs
 NEAREST_RATIO = 0.6  # below it, a suggestion is more puzzling than none
 
 
@@ -114,7 +115,11 @@ def _nearest(name: str, known: list[str]) -> str | None:
         # The whole name weighs a little more, so that `kafka.client` is not drawn to any other `client`.
         return max(whole, last * 0.95)
 
-    best = max(known, key=likeness)
+    def in_its_table(candidate: str) -> float:
+        """Where the table is right, its own keys are meant rather than another's that is as like."""
+        return 0.1 * (_plain(name).rpartition(".")[0] == _plain(candidate).rpartition(".")[0])
+
+    best = max(known, key=lambda candidate: likeness(candidate) + in_its_table(candidate))
     return best if likeness(best) >= NEAREST_RATIO else None
 
 

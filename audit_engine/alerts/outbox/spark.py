@@ -12,8 +12,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.alerts.news import Page, RunNews
-from audit_engine.tables.results import OUTBOX, RUNS
+from audit_engine.alerts.news import Changed, Page, RunNews
+from audit_engine.tables.results import FINDINGS, OUTBOX, RUNS
 
 
 class Finished:
@@ -29,7 +29,9 @@ class Finished:
             return []
         rows = self._spark.read.format("delta").load(path).select("run", "attempt", "as_of_ms", "gate")
         new = [row for row in rows.orderBy("run").collect() if taken.get(row["run"]) != row["attempt"]]
-        pages = self._pages([row["attempt"] for row in new])
+        attempts = [row["attempt"] for row in new]
+        pages = self._pages(attempts)
+        self._add_ended(attempts, pages)
         return [
             RunNews(
                 run=row["run"],
@@ -51,3 +53,18 @@ class Finished:
         for row in rows.orderBy("attempt", "incident").collect():
             found.setdefault(row["attempt"], []).append(Page.of_row(row["incident"], row["message"]))
         return found
+
+    def _add_ended(self, attempts: list[str], pages: dict[str, list[Page]]) -> None:
+        """What ended while somebody answered for it is in no outbox."""
+        if not attempts:
+            return
+        changes = self._spark.read.format("delta").load(f"{self._root}/{FINDINGS}")
+        is_end = F.col("attempt").isin(attempts) & ~F.col("change").isin("opened", "changed")
+        ended = changes.where(is_end).select("attempt", "change", "detail").orderBy("finding_id")
+        for row in ended.collect():
+            of_attempt = pages.setdefault(row["attempt"], [])
+            finding = json.loads(row["detail"])
+            told = {each.finding["finding_id"] for page in of_attempt for each in page.changes}
+            if finding["finding_id"] not in told:
+                change = Changed(change=row["change"], finding=finding)
+                of_attempt.append(Page(incident=finding["incident"], changes=(change,)))

@@ -94,7 +94,7 @@ def test_what_somebody_did_ends_at_once(how: str) -> None:
 
 
 def test_an_end_that_waits_is_forgotten_when_the_finding_is_open_again() -> None:
-    """The next run says that it stands: nothing ends."""
+    """The next run says that it stands, which is news: nothing ends."""
     messages = told(
         run(1, opened("a")),
         run(2, over("a"), is_complete=False),
@@ -102,7 +102,7 @@ def test_an_end_that_waits_is_forgotten_when_the_finding_is_open_again() -> None
         run(4),
     )
 
-    assert [each.state for each in messages] == [State.OPENED]
+    assert [each.state for each in messages] == [State.OPENED, State.CHANGED]
 
 
 def test_what_ended_and_comes_again_is_opened_again() -> None:
