@@ -264,7 +264,7 @@ class AuditRun:
     def _put_down(
         self, run: int, attempt: str, judged: DataFrame, emitters: DataFrame, outcomes: list[Outcome]
     ) -> None:
-        """At once, but for what `judged` and `emitters` were made of: written to, both would be made again."""
+        """At once, but what `judged` and `emitters` were made of: written to, both would be made again."""
         results = self._results
         rows = [
             {

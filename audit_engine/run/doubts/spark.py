@@ -5,7 +5,9 @@ Owns the way from emitters and the gate to logs. Invariant: a doubt is about eac
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.evidence.spark import told_to
@@ -20,16 +22,20 @@ _TYPES = {column.name: column.sql_type for column in ENVELOPE}
 _GAPS = f"ARRAY<STRUCT<{', '.join(f'{name}: {_TYPES[name]}' for name in COLUMNS)}, body: STRING>>"
 
 
-def silent(emitters: DataFrame) -> tuple[Doubt, ...]:
+# What a run as a whole is told of each emitter.
+HEARD = (*EMITTER, "is_silent", "watches_disks", "new_gaps", "findings")
+
+
+def silent(heard: Iterable[Row]) -> tuple[Doubt, ...]:
     """Logs that a silent emitter may have something to say of; one that tells of no disk, of any."""
-    rows = emitters.where("is_silent").select(*EMITTER, "watches_disks").collect()
     found = (
         Doubt(
             why=f"silent: {row['broker_id']}/{row['component']}",
             cluster_id=row["cluster_id"],
             broker_id=row["broker_id"] if row["watches_disks"] else None,
         )
-        for row in rows
+        for row in heard
+        if row["is_silent"]
     )
     return tuple(sorted(found, key=lambda each: (each.cluster_id or "", each.why)))
 

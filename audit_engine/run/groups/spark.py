@@ -23,7 +23,7 @@ EMITTER = ("cluster_id", "broker_id", "component")
 _JUDGED = (
     "cluster_id STRING, topic_id STRING, partition INT, topic STRING, late_ms BIGINT, state BINARY,"
     " position_ms BIGINT, findings STRING, verdict STRING, statement STRING, statement_hash STRING,"
-    " has_blast BOOLEAN"
+    " has_blast BOOLEAN, is_again BOOLEAN"
 )
 _HEARD = (
     "cluster_id STRING, broker_id INT, component STRING, state STRING, gaps STRING, new_gaps STRING,"
@@ -96,7 +96,7 @@ def _of_log(told: pa.Table, asked: pa.Table, task: Task) -> Iterator[dict[str, A
             found = judge_again(log, each["topic"], rows, each["base"], task)
         else:
             found = judge(log, each["topic"], rows, each["carried"], task)
-        yield {**{name: each[name] for name in (*KEY, "topic")}, **_columns(found)}
+        yield {**{name: each[name] for name in (*KEY, "topic", "is_again")}, **_columns(found)}
 
 
 def _columns(found: Judged | Late) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 Two runs that judge at the same time would have the same number. Each adds its row under Delta's transaction
 of that number; the second is refused, or skipped without a word, which is found by reading it back.
 
+A table is made by the first write to it, and each run before its row writes to all of them: where there is a
+run, there are all tables.
+
 Owns the writes. Refuses to touch rows that are there, but for a run's own row when it is judged again.
 
 Invariant: what the attempt that a run's row names has written is there in full.
@@ -11,121 +14,128 @@ Invariant: what the attempt that a run's row names has written is there in full.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
-from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from audit_engine.run.cut import Cut, cut_of
 from audit_engine.run.errors import NoSuchRun, RunOvertaken
 from audit_engine.run.reading.spark import latest_findings
-from audit_engine.tables.results import OUTBOX, RESULTS, RUNS, STATE
+from audit_engine.tables.results import FINDINGS, OUTBOX, RESULTS, RUNS, STATE
 from audit_engine.tables.spark import CONFLICTS
 
 APP_ID = "seawall.audit.run"
 
 
 class Results:
-    """All tables of results under `root`; made where they are not there."""
+    """All tables of results under `root`; one that nobody wrote to yet is empty."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark
         self._root = root.rstrip("/")
-        for name in RESULTS:
-            self._make(name)
+        self._there: set[str] = set()
+        self._finished: list[dict[str, Any]] | None = None
 
     def path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
     def table(self, name: str) -> DataFrame:
+        if not self._is_there(name):
+            return self.nothing(name)
         return self._spark.read.format("delta").load(self.path(name))
+
+    def nothing(self, name: str) -> DataFrame:
+        return self._frame(name, [])
 
     def of(self, name: str, row: Mapping[str, Any]) -> DataFrame:
         """What the run of this row left in a table."""
         return self.table(name).where((F.col("run") == row["run"]) & (F.col("attempt") == row["attempt"]))
 
-    def schema(self, name: str) -> StructType:
-        fields = [StructField(each.name, _parse_datatype_string(each.sql_type)) for each in RESULTS[name]]
-        return StructType(fields)
+    def finished(self) -> list[dict[str, Any]]:
+        """The rows of all finished runs, the newest first; read once, until this one writes its own."""
+        if self._finished is None:
+            self._finished = [row.asDict() for row in self.table(RUNS).orderBy(F.desc("run")).collect()]
+        return self._finished
 
     def last_run(self) -> dict[str, Any] | None:
         """The row of the last run that was finished."""
-        rows = self.table(RUNS).orderBy(F.desc("run")).limit(1).collect()
-        return rows[0].asDict() if rows else None
+        return next(iter(self.finished()), None)
 
     def rates(self, runs: int = 7) -> list[float]:
         """Events an hour of the last runs that followed one, the newest first."""
-        rows = self.table(RUNS).orderBy(F.desc("run")).limit(runs).collect()
         found = []
-        for row in rows:
-            cut = self.cut(row.asDict())
+        for row in self.finished()[:runs]:
+            cut = self.cut(row)
             if cut.since_ms is not None and cut.as_of_ms > cut.since_ms:
                 hours = (cut.as_of_ms - cut.since_ms) / 3_600_000
                 found.append(json.loads(row["counts"])["events"] / hours)
         return found
 
     def run_row(self, run: int) -> dict[str, Any]:
-        rows = self.table(RUNS).where(F.col("run") == run).collect()
-        if not rows:
+        row = next((each for each in self.finished() if each["run"] == run), None)
+        if row is None:
             raise NoSuchRun(run=run, table=self.path(RUNS))
-        return rows[0].asDict()
+        return row
 
     def cut(self, row: Mapping[str, Any]) -> Cut:
         return cut_of(row["run"], row["as_of_ms"], row["cut"])
 
     def earlier_states(self, below_run: int) -> DataFrame:
-        """States of all finished runs before `below_run`."""
-        finished = self.table(RUNS).where(F.col("run") < below_run).select("run", "attempt")
-        return self.table(STATE).join(F.broadcast(finished), ["run", "attempt"])
+        """States of all finished runs before `below_run`: of others, no file is opened."""
+        finished = [each for each in self.finished() if each["run"] < below_run]
+        counts = F.col("run").isin([each["run"] for each in finished])
+        return self.table(STATE).where(counts & F.col("attempt").isin([each["attempt"] for each in finished]))
 
     def standing(self, below_run: int) -> list[dict[str, Any]]:
         """The findings as the runs before `below_run` left them."""
+        if not self._is_there(FINDINGS):
+            return []
         return latest_findings(self._spark, self._root, below_run)
 
     def append_rows(self, name: str, run: int, attempt: str, rows: list[dict[str, Any]]) -> None:
         """The same of a few rows that the driver has."""
-        values = [
-            tuple((row | {"run": run, "attempt": attempt})[each.name] for each in RESULTS[name])
-            for row in rows
-        ]
-        if values:
-            self.append(name, run, attempt, self._spark.createDataFrame(values, self.schema(name)))
+        if rows or not self._is_there(name):
+            self.append(name, run, attempt, self._frame(name, rows))
 
     def append(self, name: str, run: int, attempt: str, rows: DataFrame) -> None:
         marked = rows.withColumns({"run": F.lit(run), "attempt": F.lit(attempt)})
-        columns = [F.col(each.name).cast(each.sql_type).alias(each.name) for each in RESULTS[name]]
-        marked.select(*columns).write.format("delta").mode("append").save(self.path(name))
+        columns = [
+            F.col(each.name).cast(each.sql_type).alias(each.name, metadata={"comment": each.comment})
+            for each in RESULTS[name]
+        ]
+        writer = marked.select(*columns).write.format("delta").mode("append")
+        if not self._is_there(name) and name not in (RUNS, OUTBOX):
+            writer = writer.partitionBy("run")
+        writer.save(self.path(name))
 
     def finish(self, row: Mapping[str, Any]) -> None:
         """A new run counts from here on. Raises RunOvertaken."""
-        writer = self._frame(row).write.format("delta").mode("append")
+        writer = self._frame(RUNS, [row]).write.format("delta").mode("append")
         overtaken = RunOvertaken(run=row["run"], table=self.path(RUNS))
         try:
             writer.option("txnAppId", APP_ID).option("txnVersion", str(row["run"])).save(self.path(RUNS))
         except CONFLICTS as refused:
             raise overtaken from refused
+        self._finished = None
         if self.run_row(row["run"])["attempt"] != row["attempt"]:
             raise overtaken
 
     def finish_again(self, row: Mapping[str, Any]) -> None:
         """A run that was judged again: this attempt counts from here on, and not the one before."""
-        writer = self._frame(row).write.format("delta").mode("overwrite")
+        writer = self._frame(RUNS, [row]).write.format("delta").mode("overwrite")
         writer.option("replaceWhere", f"run = {row['run']}").save(self.path(RUNS))
+        self._finished = None
 
-    def _frame(self, row: Mapping[str, Any]) -> DataFrame:
-        values = tuple(row[each.name] for each in RESULTS[RUNS])
-        return self._spark.createDataFrame([values], self.schema(RUNS))
+    def _frame(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+        """Through one literal: rows that the driver has need no Python worker."""
+        told = json.dumps([{each.name: row.get(each.name) for each in RESULTS[name]} for row in rows])
+        kind = ", ".join(f"{each.name}: {each.sql_type}" for each in RESULTS[name])
+        return self._spark.range(1).select(F.inline(F.from_json(F.lit(told), f"ARRAY<STRUCT<{kind}>>")))
 
-    def _make(self, name: str) -> None:
-        path = self.path(name)
-        if DeltaTable.isDeltaTable(self._spark, path):
-            return
-        builder = DeltaTable.createIfNotExists(self._spark).location(path)
-        for column in RESULTS[name]:
-            builder = builder.addColumn(column.name, column.sql_type, comment=column.comment or None)
-        if name not in (RUNS, OUTBOX):
-            builder = builder.partitionedBy("run")
-        builder.execute()
+    def _is_there(self, name: str) -> bool:
+        if name not in self._there and DeltaTable.isDeltaTable(self._spark, self.path(name)):
+            self._there.add(name)
+        return name in self._there
