@@ -77,7 +77,9 @@ class Options:
 
     @property
     def key(self) -> GroupKey:
-        return GroupKey(cluster=self.cluster, group=self.consumer_group, topic=self.topic)
+        return GroupKey(
+            cluster=self.cluster, group=self.consumer_group, topic=self.topic, isolation=self.isolation
+        )
 
     @property
     def horizon_s(self) -> float:

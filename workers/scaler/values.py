@@ -11,11 +11,13 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKey:
-    """What has one sampler: a group on a topic of a cluster. `cluster` is the operator's name for it."""
+    """What has one sampler: a group on a topic of a cluster. `cluster` is the operator's name for it, and
+    `isolation` says where a log ends for its readers."""
 
     cluster: str
     group: str
     topic: str
+    isolation: str
 
     def __str__(self) -> str:
         return f"{self.cluster}/{self.group}/{self.topic}"

@@ -1,0 +1,3 @@
+"""The scaler's gRPC side: KEDA's externalscaler.proto and the standard health service, with TLS by
+setting.
+"""

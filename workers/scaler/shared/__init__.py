@@ -1,0 +1,1 @@
+"""The log that all replicas of the scaler share, over Kafka."""
