@@ -59,11 +59,20 @@ class Kept:
         try:
             loaded = self._load()
         except (_Damaged, sqlite3.DatabaseError) as damaged:
-            self._set_aside(now_ms)
-            self._load()
+            self.set_aside(now_ms)
             loaded = Loaded({}, (), str(damaged))
         self._has_pending = bool(loaded.pending)
         return loaded
+
+    def set_aside(self, now_ms: int) -> None:
+        """What stands in it is not to be relied on: it is moved away, whole, and another one begins."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            side = self._path.with_name(self._path.name + suffix)
+            if side.exists():
+                side.rename(side.with_name(f"{self._path.name}.unreadable-{now_ms}{suffix}"))
+        self._load()
+        self._has_pending = False
 
     def keep(
         self, changed: Mapping[str, object], *, gone: Iterable[str] = (), events: Sequence[Event] = ()
@@ -137,13 +146,6 @@ class Kept:
         connection.execute("INSERT INTO owner VALUES (1, ?, ?)", _row(self._owner))
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
         connection.execute("COMMIT")
-
-    def _set_aside(self, now_ms: int) -> None:
-        self.close()
-        for suffix in ("", "-wal", "-shm"):
-            side = self._path.with_name(self._path.name + suffix)
-            if side.exists():
-                side.rename(side.with_name(f"{self._path.name}.unreadable-{now_ms}{suffix}"))
 
 
 def _row(body: object, key: str = "") -> tuple[str, int]:

@@ -36,28 +36,23 @@ class Observer:
     has_remote: Callable[[str], bool | None] = lambda _: False
     reads: Reads = field(default_factory=FileReads)
     kept_every_ms: int = LOOK_KEPT_EVERY_MS
-    _memory: Memory = field(init=False)
+    _memory: Memory | None = None  # whose it is, the first survey tells
     _seen: Seen | None = None
-    _is_loaded: bool = False
     _pending: tuple[Event, ...] = ()
     _first: BaselineOccasion = BaselineOccasion.ONBOARDING
     _has_missed: bool = False  # a look failed since the last that did not
-
-    def __post_init__(self) -> None:
-        self._memory = Memory(self.folder, kept_every_ms=self.kept_every_ms)
 
     def run_once(self) -> int:
         """Look, compare, keep, emit; how many events came of it. Raises NoLogDirs before the first look."""
         has_missed, self._has_missed = self._has_missed, True
         survey = self._look()
-        if not self._is_loaded:
-            self._load(survey)
+        memory = self._memory or self._load(survey)
         self._emit()
         ports = Ports(reads=self.reads, new_id=self.new_id, has_remote=self.has_remote)
         seen, events = observe(
             self._seen, survey, self.now_ms(), ports, first=self._first, has_missed=has_missed
         )
-        self._memory.keep(seen, events)
+        memory.keep(seen, events)
         self._seen, self._pending, self._has_missed = seen, tuple(events), False
         self._emit()
         return len(events)
@@ -73,7 +68,8 @@ class Observer:
         return 0 if self._seen is None else len(self._seen.offline) + len(self._seen.unread)
 
     def close(self) -> None:
-        self._memory.close()
+        if self._memory is not None:
+            self._memory.close()
 
     def _look(self) -> HostSurvey:
         """With every log dir out of sight, those that were in sight are."""
@@ -86,12 +82,14 @@ class Observer:
             offline = tuple(OfflineDir(path=Path(path), reason=str(none)) for path in sorted(paths))
             return HostSurvey(broker=self._seen.broker, log_dirs=(), offline=offline)
 
-    def _load(self, survey: HostSurvey) -> None:
-        loaded = self._memory.load(survey.broker, self.now_ms())
-        self._seen, self._pending, self._is_loaded = loaded.seen, loaded.pending, True
+    def _load(self, survey: HostSurvey) -> Memory:
+        memory = Memory(self.folder, survey.broker, kept_every_ms=self.kept_every_ms)
+        loaded = memory.load(self.now_ms())
+        self._memory, self._seen, self._pending = memory, loaded.seen, loaded.pending
         if loaded.damage is not None:
             self._first = BaselineOccasion.GAP
             self._pending = (self._gap(survey, loaded.damage),)
+        return memory
 
     def _gap(self, survey: HostSurvey, damage: str) -> EvidenceGap:
         return EvidenceGap(
@@ -114,4 +112,5 @@ class Observer:
         while self._pending:
             self.sink.emit_many(self._pending[:TOGETHER])
             self._pending = self._pending[TOGETHER:]
-        self._memory.emitted()
+        if self._memory is not None:
+            self._memory.emitted()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -82,14 +83,19 @@ def test_what_a_killed_process_had_not_emitted_is_emitted_by_the_next_unchanged(
     assert watched.said[: len(out)] == out, "repeated as it was, since nobody knows that it was out"
 
 
-@pytest.mark.parametrize("damage", ["scribbled", "a bit"])
+@pytest.mark.parametrize("damage", ["scribbled", "a bit", "a life is missing"])
 def test_a_damaged_memory_is_set_aside_and_said(watched: Watched, damage: str) -> None:
     """An evidence gap, then whole states: nothing is compared with what cannot be relied on."""
     watched.observer.close()
     path = watched.root / "agent" / FILE_NAME
     held = path.read_bytes()
     at = held.index(b'"pieces":[[0,5,50') + len(b'"pieces":[[0,')
-    path.write_bytes(b"no database" * 400 if damage == "scribbled" else held[:at] + b"4" + held[at + 1 :])
+    if damage == "a life is missing":
+        with sqlite3.connect(path) as file:
+            assert file.execute("DELETE FROM kept WHERE key <> 'look'").rowcount == 1
+        file.close()
+    else:
+        path.write_bytes(b"no database" * 400 if damage == "scribbled" else held[:at] + b"4" + held[at + 1 :])
     watched.restart()
     watched.look()
 
