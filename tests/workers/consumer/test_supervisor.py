@@ -17,7 +17,7 @@ from workers.testing.world import World
 class Runs:
     """Builds one run after another; each breaks in its own way until there are no more ways."""
 
-    def __init__(self, world: World, breaks: list[str], *) -> None:
+    def __init__(self, world: World, breaks: list[str]) -> None:
         self.world, self.breaks = world, breaks
         self.stop = Event()
         self.waits: list[float] = []
