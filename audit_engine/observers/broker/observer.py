@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from audit_engine.observers.broker.holder import Sight
 from audit_engine.observers.kept import Kept
-from audit_engine.observers.sinks import EventsSink
-from rules.events import BrokerStarted, Event, EvidenceGap, Source
+from audit_engine.observers.telling import TellingObserver
+from rules.events import BrokerStarted, Event, Source
 from tiering.cluster.interface import BrokerIdentity
 
 FILE_NAME = "broker-observer.sqlite"
@@ -37,21 +36,16 @@ class Known(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Observer:
-    """`look` is `holder.look` of the broker's log dirs; `folder` is the agent's own."""
+class Observer(TellingObserver):
+    """`look` is `holder.look` of the broker's log dirs."""
 
     look: Callable[[], Sight]
     broker: BrokerIdentity
-    sink: EventsSink
-    now_ms: Callable[[], int]
-    new_id: Callable[[], str]
-    folder: Path
     is_running: bool = field(default=False, init=False)
     _memory: Kept = field(init=False)
     _known: Known | None = None
     _kept: Known | None = None
     _is_loaded: bool = False
-    _pending: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
         owner = f"broker {self.broker.broker_id} of {self.broker.cluster_id}"
@@ -73,9 +67,6 @@ class Observer:
         self._emit()
         return len(events)
 
-    def close(self) -> None:
-        self._memory.close()
-
     def _started(self, before: Known | None, sight: Sight, at_ms: int) -> BrokerStarted:
         return BrokerStarted(
             event_id=self.new_id(),
@@ -96,31 +87,12 @@ class Observer:
     def _load(self) -> None:
         values, pending, damage = self._memory.load(self.now_ms())
         self._known = self._kept = Known(*values[_LOOK]) if _LOOK in values else None
-        self._pending = pending if damage is None else (self._gap(damage),)
-        self._is_loaded = True
-
-    def _gap(self, damage: str) -> EvidenceGap:
-        return EvidenceGap(
-            event_id=self.new_id(),
-            occurred_at_ms=self.now_ms(),
-            cluster_id=self.broker.cluster_id,
-            topic_id=None,
-            topic=None,
-            partition=None,
-            source=Source.LOG_DIR,
-            problem="memory_lost",
-            detail=damage,
-            gap_start=None,
-            gap_end=None,
-            not_before_ms=None,
+        self._pending = (
+            pending
+            if damage is None
+            else (self._memory_lost(Source.LOG_DIR, self.broker.cluster_id, damage),)
         )
-
-    def _emit(self) -> None:
-        """What is not out yet. What raised is emitted again next time."""
-        if self._pending:
-            self.sink.emit_many(self._pending)
-            self._pending = ()
-        self._memory.emitted()
+        self._is_loaded = True
 
 
 def is_clean(before: Known, now: Sight, at_ms: int) -> bool | None:

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from audit_engine.observers.configs.effective import ConfigsSource, Value, Values, of_broker, of_topic
 from audit_engine.observers.configs.memory import Known, Memory, Resource, Seen
 from audit_engine.observers.errors import SourceSilent
-from audit_engine.observers.sinks import TOGETHER, EventsSink
+from audit_engine.observers.telling import MEMORY_LOST, TellingObserver, gap_of
 from rules.events import ConfigEffective, ConfigResource, Event, EvidenceGap, Source
 from tiering.cluster.interface import BrokerSettings, Cause, DescribedTopic, Unknown
 
@@ -39,8 +38,8 @@ class _Look:
 
 
 @dataclass(slots=True, kw_only=True)
-class Observer:
-    """`folder` is the agent's own. `topics`: the names to be asked for.
+class Observer(TellingObserver):
+    """`topics`: the names to be asked for.
 
     `brokers`: whose configuration is told; None: of each that holds one of these topics.
     """
@@ -48,14 +47,9 @@ class Observer:
     source: ConfigsSource
     topics: Callable[[], Iterable[str]]
     cluster_id: str
-    sink: EventsSink
-    now_ms: Callable[[], int]
-    new_id: Callable[[], str]
-    folder: Path
     brokers: frozenset[int] | None = None
     _memory: Memory = field(init=False)
     _seen: Seen | None = None
-    _pending: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
         self._memory = Memory(self.folder, cluster_id=self.cluster_id)
@@ -85,14 +79,11 @@ class Observer:
         """Of how many settings the value is known."""
         return 0 if self._seen is None else sum(len(each.values) for each in self._seen.resources.values())
 
-    def close(self) -> None:
-        self._memory.close()
-
     def _loaded(self) -> Seen:
         if self._seen is None:
             self._seen, self._pending, damage = self._memory.load(self.now_ms())
             if damage is not None:
-                self._pending = (self._gap("memory_lost", damage, self.now_ms(), None),)
+                self._pending = (self._gap(MEMORY_LOST, damage, self.now_ms(), None),)
         return self._seen
 
     def _look(self, seen: Seen) -> _Look:
@@ -190,27 +181,15 @@ class Observer:
         )
 
     def _gap(self, problem: str, detail: str, at_ms: int, since_ms: int | None) -> EvidenceGap:
-        return EvidenceGap(
-            event_id=self.new_id(),
-            occurred_at_ms=at_ms,
+        return gap_of(
+            Source.ADMIN,
+            problem,
+            detail,
             cluster_id=self.cluster_id,
-            topic_id=None,
-            topic=None,
-            partition=None,
-            source=Source.ADMIN,
-            problem=problem,
-            detail=detail,
-            gap_start=None,
-            gap_end=None,
-            not_before_ms=since_ms,
+            event_id=self.new_id(),
+            at_ms=at_ms,
+            since_ms=since_ms,
         )
-
-    def _emit(self) -> None:
-        """What is not out yet. What a call that raised had of it is emitted again, with all behind it."""
-        while self._pending:
-            self.sink.emit_many(self._pending[:TOGETHER])
-            self._pending = self._pending[TOGETHER:]
-        self._memory.emitted()
 
 
 def _unseen(known: Known, last_look_ms: int | None) -> Known:

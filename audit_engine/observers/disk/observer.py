@@ -17,28 +17,23 @@ from audit_engine.observers.disk.differ import Ports, observe
 from audit_engine.observers.disk.memory import LOOK_KEPT_EVERY_MS, Memory
 from audit_engine.observers.disk.reads import FileReads, Reads
 from audit_engine.observers.disk.seen import Seen
-from audit_engine.observers.sinks import TOGETHER, EventsSink
-from rules.events import BaselineOccasion, Event, EvidenceGap, Source
+from audit_engine.observers.telling import TellingObserver
+from rules.events import BaselineOccasion, Source
 from tiering.cluster.errors import NoLogDirs
 from tiering.cluster.host import HostSurvey, OfflineDir
 
 
 @dataclass(slots=True, kw_only=True)
-class Observer:
-    """`folder` is the agent's own. `has_remote`: whether a topic has Kafka's own tiered storage on; None: not
-    known, and then nothing is said of its replicas' log start."""
+class Observer(TellingObserver):
+    """`has_remote`: whether a topic has Kafka's own tiered storage on; None: not known, and then nothing is
+    said of its replicas' log start."""
 
     survey: Callable[[], HostSurvey]
-    sink: EventsSink
-    now_ms: Callable[[], int]
-    new_id: Callable[[], str]
-    folder: Path
     has_remote: Callable[[str], bool | None] = lambda _: False
     reads: Reads = field(default_factory=FileReads)
     kept_every_ms: int = LOOK_KEPT_EVERY_MS
-    _memory: Memory | None = None  # whose it is, the first survey tells
+    _memory: Memory | None = field(init=False, default=None)  # whose it is, the first survey tells
     _seen: Seen | None = None
-    _pending: tuple[Event, ...] = ()
     _first: BaselineOccasion = BaselineOccasion.ONBOARDING
     _has_missed: bool = False  # a look failed since the last that did not
 
@@ -67,10 +62,6 @@ class Observer:
         """Log dirs, partitions and checkpoints that could not be read at the last look."""
         return 0 if self._seen is None else len(self._seen.offline) + len(self._seen.unread)
 
-    def close(self) -> None:
-        if self._memory is not None:
-            self._memory.close()
-
     def _look(self) -> HostSurvey:
         """With every log dir out of sight, those that were in sight are."""
         try:
@@ -88,29 +79,5 @@ class Observer:
         self._memory, self._seen, self._pending = memory, loaded.seen, loaded.pending
         if loaded.damage is not None:
             self._first = BaselineOccasion.GAP
-            self._pending = (self._gap(survey, loaded.damage),)
+            self._pending = (self._memory_lost(Source.LOG_DIR, survey.broker.cluster_id, loaded.damage),)
         return memory
-
-    def _gap(self, survey: HostSurvey, damage: str) -> EvidenceGap:
-        return EvidenceGap(
-            event_id=self.new_id(),
-            occurred_at_ms=self.now_ms(),
-            cluster_id=survey.broker.cluster_id,
-            topic_id=None,
-            topic=None,
-            partition=None,
-            source=Source.LOG_DIR,
-            problem="memory_lost",
-            detail=damage,
-            gap_start=None,
-            gap_end=None,
-            not_before_ms=None,
-        )
-
-    def _emit(self) -> None:
-        """What is not out yet. Events whose emit raised are emitted again next time, with all behind them."""
-        while self._pending:
-            self.sink.emit_many(self._pending[:TOGETHER])
-            self._pending = self._pending[TOGETHER:]
-        if self._memory is not None:
-            self._memory.emitted()

@@ -42,6 +42,7 @@ from audit_engine.observers.kip405.source import (
     Reading,
 )
 from audit_engine.observers.sinks import TOGETHER, EventsSink
+from audit_engine.observers.telling import MEMORY_LOST, gap_of
 from rules.events import Event, EvidenceGap, Source
 
 TOPIC = "the topic of remote metadata"
@@ -105,7 +106,7 @@ class Observer:
         if self._state is None:
             self._state, damage = self._memory.load(self.now_ms())
             if damage is not None:
-                self._emit([self._gap("memory_lost", damage, None)])
+                self._emit([self._gap(MEMORY_LOST, damage, None)])
         return self._state
 
     def _meet(self, state: State, topic: MetadataTopic) -> None:
@@ -268,19 +269,14 @@ class Observer:
         """`missed`: a partition of the topic, and the range in it. Of which log it was is not known."""
         partition, start, end = missed if missed is not None else (None, None, None)
         where = "" if partition is None else f"partition {partition} of the topic: "
-        return EvidenceGap(
-            event_id=self.new_id(),
-            occurred_at_ms=self.now_ms(),
+        return gap_of(
+            Source.REMOTE_LOG_METADATA,
+            problem,
+            where + detail,
             cluster_id=self.cluster_id,
-            topic_id=None,
-            topic=None,
-            partition=None,
-            source=Source.REMOTE_LOG_METADATA,
-            problem=problem,
-            detail=where + detail,
-            gap_start=start,
-            gap_end=end,
-            not_before_ms=None,
+            event_id=self.new_id(),
+            at_ms=self.now_ms(),
+            missed=(start, end),
         )
 
     def _emit(self, events: Sequence[Event]) -> None:

@@ -18,7 +18,7 @@ Invariant: every committed record's changes are said, each once by its id, or li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from audit_engine.observers.kraft.dated import tell
 from audit_engine.observers.kraft.difference import differences
 from audit_engine.observers.kraft.memory import FILE_NAME, PLACE, changed_rows, place_row, restored
 from audit_engine.observers.kraft.sight import Scope, Sight, between, first
-from audit_engine.observers.sinks import TOGETHER, EventsSink
+from audit_engine.observers.telling import MEMORY_LOST, TellingObserver, gap_of
 from rules.events import Event, EvidenceGap, Source
 from tiering.cluster.fold import Draft
 from tiering.cluster.image import Change, ClusterImage
@@ -44,7 +44,6 @@ WAITING_MAX = 200_000  # records that nobody says are committed: above it, readi
 OVERTAKEN = "metadata_overtaken"
 ROLLED_BACK = "committed_metadata_lost"
 READ_OTHERWISE = "metadata_read_otherwise"
-MEMORY_LOST = "memory_lost"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,20 +60,16 @@ class _Rebase:
 
 
 @dataclass(slots=True, kw_only=True)
-class KraftObserver:
-    """`directory` is `__cluster_metadata-0`, read-only; `folder` is the agent's own."""
+class KraftObserver(TellingObserver):
+    """`directory` is `__cluster_metadata-0`, read-only."""
 
     directory: Path
     quorum: QuorumSource
-    sink: EventsSink
     cluster_id: str
-    now_ms: Callable[[], int]
-    new_id: Callable[[], str]
-    folder: Path
     scope: Scope = field(default_factory=Scope)
     kept_every_ms: int = KEPT_EVERY_MS
     trouble: str = ""  # why not all of the log is told, if it is not
-    _kept: Kept = field(init=False)
+    _memory: Kept = field(init=False)
     _follower: MetadataLogFollower | None = None
     _told: ClusterImage = field(default_factory=ClusterImage)
     _written: ClusterImage = field(default_factory=ClusterImage)  # what the rows on disk come to
@@ -85,10 +80,9 @@ class KraftObserver:
     _is_loaded: bool = False  # the follower has said where it begins
     _untold_runs: int = 0  # in a row without the quorum's word
     _is_stopped: bool = False  # the last run could not read on
-    _pending: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
-        self._kept = Kept(self.folder / FILE_NAME, owner=f"the metadata log of cluster {self.cluster_id}")
+        self._memory = Kept(self.folder / FILE_NAME, owner=f"the metadata log of cluster {self.cluster_id}")
 
     @property
     def partition_count(self) -> int:
@@ -124,12 +118,9 @@ class KraftObserver:
             raise SourceSilent(what="the metadata log", act="read", why=stopped)
         return said
 
-    def close(self) -> None:
-        self._kept.close()
-
     def _begin(self) -> MetadataLogFollower:
         """From memory, or anew."""
-        loaded = self._kept.load(self.now_ms())
+        loaded = self._memory.load(self.now_ms())
         damage, found = loaded.damage, None
         if damage is None:
             try:
@@ -266,19 +257,14 @@ class KraftObserver:
         events = list(differences(ClusterImage(), image, sight))
         if rebase.problem is None:
             return events
-        gap = EvidenceGap(
-            event_id=self.new_id(),
-            occurred_at_ms=self.now_ms(),
+        gap = gap_of(
+            Source.KRAFT,
+            rebase.problem,
+            rebase.detail,
             cluster_id=self.cluster_id,
-            topic_id=None,
-            topic=None,
-            partition=None,
-            source=Source.KRAFT,
-            problem=rebase.problem,
-            detail=rebase.detail,
-            gap_start=None,
-            gap_end=image.end_offset,
-            not_before_ms=None,
+            event_id=self.new_id(),
+            at_ms=self.now_ms(),
+            missed=(None, image.end_offset),
         )
         return [gap, *events]
 
@@ -294,15 +280,8 @@ class KraftObserver:
             return
         changed, gone = changed_rows(self._written, self._told)
         changed[PLACE] = place_row(self._told, self._follower.place.epochs)
-        self._kept.keep(changed, gone=gone, events=events)
+        self._memory.keep(changed, gone=gone, events=events)
         self._written, self._written_at_ms, self._pending = self._told, now, tuple(events)
-
-    def _emit(self) -> None:
-        """What is not out yet; if the sink refuses, it is emitted again next time, as it is."""
-        while self._pending:
-            self.sink.emit_many(self._pending[:TOGETHER])
-            self._pending = self._pending[TOGETHER:]
-        self._kept.emitted()
 
     def _trouble(self, mark: QuorumMark | Unknown, stopped: str | None) -> str:
         said = []

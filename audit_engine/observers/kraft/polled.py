@@ -18,9 +18,8 @@ not emitted is emitted by the next one first, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -28,8 +27,8 @@ from audit_engine.observers.errors import SourceSilent
 from audit_engine.observers.kept import Kept
 from audit_engine.observers.kraft.difference import differences
 from audit_engine.observers.kraft.sight import NOT_KNOWN, Scope, Sight
-from audit_engine.observers.sinks import TOGETHER, EventsSink
-from rules.events import Event, EvidenceGap, Source
+from audit_engine.observers.telling import TellingObserver
+from rules.events import Event, Source
 from tiering.cluster.image import ClusterImage, PartitionKey, PartitionState
 from tiering.cluster.interface import Cause, DescribedPartition, DescribedTopic, Unknown
 from tiering.log.kraft.topics import LeaderRecovery
@@ -37,7 +36,6 @@ from tiering.log.wire import Uuid
 
 FILE_NAME = "polled-observer.sqlite"
 GONE_MAX = 10_000  # ids of deleted topics that are remembered; a broker lags by seconds
-MEMORY_LOST = "memory_lost"
 _LOOK, _TOPIC, _GONE = "look", "topic/", "gone/"
 
 
@@ -58,28 +56,23 @@ class _Topic(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class PolledObserver:
-    """`folder` is the agent's own."""
+class PolledObserver(TellingObserver):
+    """Of the topics that `scope` takes."""
 
     source: MetadataSource
-    sink: EventsSink
     cluster_id: str
     broker_id: int
-    now_ms: Callable[[], int]
-    new_id: Callable[[], str]
-    folder: Path
     scope: Scope = field(default_factory=Scope)
-    _kept: Kept = field(init=False)
+    _memory: Kept = field(init=False)
     _topics: dict[Uuid, _Topic] = field(default_factory=dict)
     _gone: dict[Uuid, int] = field(default_factory=dict)  # deleted, in order
     _missed: set[Uuid] = field(default_factory=set)  # told to be gone, by the last look alone
     _unseen: frozenset[str] = frozenset()  # listed, and never told of yet
     _at_ms: int | None = None
     _is_loaded: bool = False
-    _pending: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
-        self._kept = Kept(self.folder / FILE_NAME, owner=f"the topics of cluster {self.cluster_id}")
+        self._memory = Kept(self.folder / FILE_NAME, owner=f"the topics of cluster {self.cluster_id}")
 
     def run_once(self) -> int:
         """Ask, compare, keep, emit; how many events came of it. Raises SourceSilent if nobody answers."""
@@ -106,9 +99,6 @@ class PolledObserver:
         """Of how many partitions the state is known."""
         return sum(len(each.partitions) for each in self._topics.values())
 
-    def close(self) -> None:
-        self._kept.close()
-
     def _compare(self, answers: Mapping[str, DescribedTopic | Unknown], *, untold: frozenset[str]) -> int:
         at_ms = self.now_ms() if self._at_ms is None else max(self.now_ms(), self._at_ms)
         now = {
@@ -128,7 +118,7 @@ class PolledObserver:
         forgotten = list(all_gone)[: max(0, len(all_gone) - GONE_MAX)]
         changed |= {_GONE + topic_id: at_ms for topic_id in deleted}
         gone = [*(_TOPIC + each for each in deleted), *(_GONE + each for each in forgotten)]
-        self._kept.keep(changed, gone=gone, events=events)
+        self._memory.keep(changed, gone=gone, events=events)
         self._gone = {each: when for each, when in all_gone.items() if each not in forgotten}
         self._topics = {k: v for k, v in (self._topics | now).items() if k not in deleted}
         self._at_ms, self._unseen, self._pending = at_ms, unseen, tuple(events)
@@ -176,7 +166,7 @@ class PolledObserver:
         return max(before, default=self._at_ms)
 
     def _load(self) -> None:
-        loaded = self._kept.load(self.now_ms())
+        loaded = self._memory.load(self.now_ms())
         damage = loaded.damage
         try:
             self._restore(loaded.values)
@@ -185,7 +175,7 @@ class PolledObserver:
             self._topics, self._gone, self._at_ms = {}, {}, None
         self._pending = loaded.pending
         if damage is not None:
-            self._pending = (self._gap(damage),)
+            self._pending = (self._memory_lost(Source.ADMIN, self.cluster_id, damage),)
         self._is_loaded = True
 
     def _restore(self, values: Mapping[str, Any]) -> None:
@@ -198,29 +188,6 @@ class PolledObserver:
             (body, Uuid(key.removeprefix(_GONE))) for key, body in values.items() if key.startswith(_GONE)
         ]
         self._gone = {topic_id: at_ms for at_ms, topic_id in sorted(gone)}
-
-    def _gap(self, damage: str) -> EvidenceGap:
-        return EvidenceGap(
-            event_id=self.new_id(),
-            occurred_at_ms=self.now_ms(),
-            cluster_id=self.cluster_id,
-            topic_id=None,
-            topic=None,
-            partition=None,
-            source=Source.ADMIN,
-            problem=MEMORY_LOST,
-            detail=damage,
-            gap_start=None,
-            gap_end=None,
-            not_before_ms=None,
-        )
-
-    def _emit(self) -> None:
-        """What is not out yet; if the sink refuses, it is emitted again next time, as it is."""
-        while self._pending:
-            self.sink.emit_many(self._pending[:TOGETHER])
-            self._pending = self._pending[TOGETHER:]
-        self._kept.emitted()
 
 
 def _image(topic_id: Uuid, topic: _Topic | None) -> ClusterImage:
