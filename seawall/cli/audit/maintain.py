@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from seawall.cli.audit.options import IsOnlyDriver, TablesAt, tables_at
+from seawall.cli.audit.options import DryRun, IsOnlyDriver, TablesAt, tables_at, tables_settings
 from seawall.cli.exit_codes import CLEAN
-from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+from seawall.cli.options import EndpointUrl, Json, Region
 
 if TYPE_CHECKING:
     from audit_engine.tables.maintenance import Upkeep
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def maintain(
     context: typer.Context,
-    is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what there is to do, and do none.")
-    ] = False,
+    is_dry_run: DryRun = False,
     tables: TablesAt = None,
     is_only_driver: IsOnlyDriver = False,
     endpoint_url: EndpointUrl = None,
@@ -34,9 +32,7 @@ def maintain(
 
     Exits with 0 if the tables have what they need; with --dry-run, if it could be told.
     """
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     from audit_engine.tables.place import root_of
     from seawall.audit.spark import session
     from seawall.audit.upkeep.spark import upkeep

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from seawall.cli.options import load_settings
 from seawall.connections import NotSet
 from seawall.settings import Settings
 
@@ -15,7 +16,9 @@ TablesAt: TypeAlias = Annotated[
     typer.Option("--tables", metavar="PLACE", help="A folder or s3a://bucket/prefix, for audit.tables."),
 ]
 
-
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Say what there is to do, and write nothing.")
+]
 IsOnlyDriver: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -28,6 +31,16 @@ IsOnlyDriver: TypeAlias = Annotated[
 def today() -> str:
     """The day of a commit made now."""
     return datetime.now(timezone.utc).date().isoformat()
+
+
+def tables_settings(
+    context: typer.Context, *, tables: str | None, endpoint_url: str | None, region: str | None
+) -> Settings:
+    """The settings of a verb that works on the tables, with its flags on top."""
+    loaded = load_settings(
+        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
+    )
+    return loaded.settings
 
 
 def tables_at(settings: Settings) -> str:

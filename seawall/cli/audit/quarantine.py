@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from seawall.cli.audit.options import IsOnlyDriver, TablesAt, tables_at, today
+from seawall.cli.audit.options import DryRun, IsOnlyDriver, TablesAt, tables_at, tables_settings, today
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS
-from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+from seawall.cli.options import EndpointUrl, Json, Region
 
 LIMIT = 100
 HEADER = ("day", "topic", "partition", "offsets", "reason", "bytes", "replayed", "detail")
@@ -45,9 +45,7 @@ def list_quarantine(
 
     Exits with 0 if there are none but such as were replayed since, 1 if there are.
     """
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     from audit_engine.tables.place import root_of
     from audit_engine.tables.spark import quarantine_rows
     from seawall.audit.spark import session
@@ -67,9 +65,7 @@ def list_quarantine(
 @quarantine.command("replay")
 def replay_quarantine(
     context: typer.Context,
-    is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be, and write nothing.")
-    ] = False,
+    is_dry_run: DryRun = False,
     tables: TablesAt = None,
     is_only_driver: IsOnlyDriver = False,
     endpoint_url: EndpointUrl = None,
@@ -83,9 +79,7 @@ def replay_quarantine(
 
     Exits with 0 if all records in quarantine can be read by now, 1 if some still cannot.
     """
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     from audit_engine.ingest.replay.spark import replay
     from audit_engine.tables.place import root_of
     from audit_engine.tables.spark import open_tables
