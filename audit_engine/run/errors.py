@@ -79,6 +79,16 @@ class DecisionNotKept(AuditRunError):
 
 
 @dataclass(kw_only=True, eq=False)
+class RuleSetFileRefused(AuditRunError):
+    """{path} is no rule set that can be judged by:
+    {problems}
+    """
+
+    path: str
+    problems: str
+
+
+@dataclass(kw_only=True, eq=False)
 class RunOvertaken(AuditRunError):
     """another run was committed to {table} as number {run} while this one judged; nothing of this one counts
 

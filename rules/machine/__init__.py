@@ -12,6 +12,7 @@
     verdict      what a log's day comes to, and the statement of it
     emitters     whether the evidence itself is whole
     fleet        rules over many logs
+    explained    the events and the arithmetic behind a finding
     gate         whether an agent may delete
 
 Invariant: with the same events and terms, the same bytes.

@@ -132,7 +132,7 @@ def judge(state: LogState, terms: Terms, *, from_ms: int, blind: Iterable[str] =
 
 def findings_of(state: LogState, terms: Terms, *, is_complete: bool) -> tuple[Finding, ...]:
     by_child = parents(state)
-    ids = {key: _id(state, found) for key, found in state.findings.items()}
+    ids = {key: own_id(state, found) for key, found in state.findings.items()}
     told = []
     for key, found in state.findings.items():
         tier, brokers = coverage.recoverable(state, found.ranges)
@@ -196,7 +196,7 @@ def judgement_hash(judgements: Iterable[Judgement]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _id(state: LogState, found: Found) -> str:
+def own_id(state: LogState, found: Found) -> str:
     return finding_id(
         found.rule_id, rule(found.rule_id).major, subject_of(state, found.subject), found.anchor
     )

@@ -6,10 +6,11 @@ Owns the reading. Invariant: only rows of attempts that `audit_runs` names are t
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.decisions import Decision
@@ -75,9 +76,12 @@ class Verdicts:
         last = self.runs(1)
         if not last:
             return []
-        counts = (F.col("run") == last[0]["run"]) & (F.col("attempt") == last[0]["attempt"])
-        found = self._spark.read.format("delta").load(f"{self._root}/{name}").where(counts)
-        return [row.asDict() for row in found.select(*columns).collect()]
+        return [row.asDict() for row in self.rows_of(name, last[0]).select(*columns).collect()]
+
+    def rows_of(self, name: str, run: Mapping[str, Any]) -> DataFrame:
+        """What a finished run left in a table."""
+        counts = (F.col("run") == run["run"]) & (F.col("attempt") == run["attempt"])
+        return self._spark.read.format("delta").load(f"{self._root}/{name}").where(counts)
 
 
 def latest_findings(spark: SparkSession, root: str, below_run: int | None = None) -> list[dict[str, Any]]:

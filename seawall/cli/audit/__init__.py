@@ -14,6 +14,7 @@ audit = verb_group(
         "findings": "seawall.cli.audit.verdicts",
         "statement": "seawall.cli.audit.verdicts",
         "report": "seawall.cli.audit.report",
+        "explain": "seawall.cli.audit.explain",
         "suppress": "seawall.cli.audit.decide",
         "ack": "seawall.cli.audit.decide",
     },

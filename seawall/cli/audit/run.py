@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.text import Text
@@ -18,6 +18,7 @@ from seawall.cli.audit.options import TablesAt, tables_at
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+from seawall.settings import Settings
 
 if TYPE_CHECKING:
     from audit_engine.run.spark import RunSummary
@@ -49,6 +50,23 @@ def run(
             min=1, metavar="RUN", help="Judge that run anew: the same evidence, as of the same moment."
         ),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Judge a period of the past anew, into nothing but output."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="The period's end; default: the last run's.")
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Judge by this rule set (docs/AUDIT.md); only with --shadow."),
+    ] = None,
+    is_shadow: Annotated[
+        bool,
+        typer.Option("--shadow", help="Print what --rules finds otherwise; nothing is written or paged."),
+    ] = False,
     data_docs: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Keep the gate's pages here (Great Expectations' Data Docs)."),
@@ -64,13 +82,16 @@ def run(
 ) -> None:
     """Judge every log by the rules, on what was ingested since.
 
-    A run sees the evidence from where the last one ended.
+    A run sees the evidence from where the last one ended. With --from or --to it judges the past anew, from
+    the first event on, and with --rules FILE --shadow by another rule set; both print what they find, write
+    nothing, and leave the chain of runs as it is.
 
     Each log gets a verdict and a statement of it; findings stay open until what they say is made good,
     whatever later runs see. A run that is killed leaves nothing that counts; run it again.
 
     Exits with 0 if every log passes, 1 if one violates a rule, 4 if one cannot be told; with 3 if one
-    violates a rule and somebody answers for each such finding (`seawall audit suppress`).
+    violates a rule and somebody answers for each such finding (`seawall audit suppress`). With --shadow: 0 if
+    both rule sets find the same, 1 if not.
     """
     settings = load_settings(
         context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
@@ -78,6 +99,12 @@ def run(
     if as_of is not None and again is not None:
         raise typer.BadParameter("a run that is judged again has its moment already", param_hint="--as-of")
     moment_ms = None if as_of is None else _moment_ms(as_of)
+    if is_shadow != (rules is not None):
+        raise typer.BadParameter("a rule set is tried out: --rules FILE --shadow", param_hint="--rules")
+    if since is not None or until is not None or rules is not None:
+        if as_of is not None or again is not None or data_docs is not None:
+            raise typer.BadParameter("the past is judged by --from and --to alone", param_hint="--from")
+        _of_the_past(settings, since, until, rules, as_json=as_json)
     from audit_engine.run.cut import AS_OF_BEHIND_MS
     from audit_engine.run.spark import AuditRun, Means
     from audit_engine.tables.place import root_of
@@ -94,6 +121,23 @@ def run(
             summary = audit.next(_now_ms() - AS_OF_BEHIND_MS if moment_ms is None else moment_ms)
     _say(summary, as_json=as_json)
     raise typer.Exit(exit_code(summary.verdict.value, is_let_be=not summary.open_findings))
+
+
+def _of_the_past(
+    settings: Settings, since: str | None, until: str | None, rules: Path | None, *, as_json: bool
+) -> NoReturn:
+    from_ms = None if since is None else _moment_ms(since, "--from")
+    to_ms = None if until is None else _moment_ms(until, "--to")
+    if from_ms is not None and to_ms is not None and from_ms > to_ms:
+        raise typer.BadParameter("the period ends before it begins", param_hint="--to")
+    from audit_engine.tables.place import root_of
+    from seawall.audit.spark import session
+    from seawall.cli.audit.replay import replay
+
+    root = root_of(tables_at(settings))
+    with session(settings, root) as (spark, _):
+        code = replay(spark, root, from_ms=from_ms, to_ms=to_ms, rules=rules, as_json=as_json)
+    raise typer.Exit(code)
 
 
 def exit_code(verdict: str, *, is_let_be: bool = False) -> int:
@@ -132,15 +176,13 @@ def _say(summary: RunSummary, *, as_json: bool) -> None:
         typer.echo("`seawall audit findings` lists what is open, `seawall audit statement TOPIC` says why.")
 
 
-def _moment_ms(text: str) -> int:
+def _moment_ms(text: str, flag: str = "--as-of") -> int:
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is no time such as 2026-01-31T06:00Z", param_hint="--as-of"
-        ) from None
+        raise typer.BadParameter(f"{text!r} is no time such as 2026-01-31T06:00Z", param_hint=flag) from None
     if moment.tzinfo is None:
-        raise typer.BadParameter(f"{text!r} names no time zone; add Z for UTC", param_hint="--as-of")
+        raise typer.BadParameter(f"{text!r} names no time zone; add Z for UTC", param_hint=flag)
     return int(moment.timestamp() * 1000)
 
 

@@ -1,0 +1,1 @@
+"""What was, judged anew: any period, one log or all, by any terms; nothing is written."""
