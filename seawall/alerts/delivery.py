@@ -68,15 +68,30 @@ def opened(settings: Settings, *, environ: Mapping[str, str] | None = None) -> I
         record.close()
 
 
-def after_run(settings: Settings, outbox: Outbox, say: Callable[[str], None]) -> bool:
-    """Deliver what runs have for people, where endpoints are set. Whether all arrived, or is not wanted."""
-    if not settings.alerts.endpoints:
+def take_in(settings: Settings, outbox: Outbox, say: Callable[[str], None]) -> bool:
+    """What runs have for people, onto the record, where endpoints are set. Whether it could be."""
+
+    def taken(alerts: Alerts) -> bool:
+        alerts.deliverer.take_in(outbox)
         return True
+
+    return not settings.alerts.endpoints or _tried(settings, taken, say)
+
+
+def deliver(settings: Settings, say: Callable[[str], None]) -> bool:
+    """What is on record, where endpoints are set. Whether all of it arrived, or another delivers it."""
+
+    def delivered(alerts: Alerts) -> bool:
+        until_ms = now_ms() + settings.alerts.deliver_s * 1000
+        return said(alerts.deliverer.deliver(until_ms=until_ms), say)
+
+    return not settings.alerts.endpoints or _tried(settings, delivered, say)
+
+
+def _tried(settings: Settings, act: Callable[[Alerts], bool], say: Callable[[str], None]) -> bool:
     try:
         with opened(settings) as alerts:
-            alerts.deliverer.take_in(outbox)
-            until_ms = now_ms() + settings.alerts.deliver_s * 1000
-            return said(alerts.deliverer.deliver(until_ms=until_ms), say)
+            return act(alerts)
     except DeliveryUnderWay as other:
         say(str(other))
         return True

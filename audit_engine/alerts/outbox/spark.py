@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from delta.tables import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.alerts.news import Changed, Page, RunNews
@@ -29,9 +29,13 @@ class Finished:
             return []
         rows = self._spark.read.format("delta").load(path).select("run", "attempt", "as_of_ms", "gate")
         new = [row for row in rows.orderBy("run").collect() if taken.get(row["run"]) != row["attempt"]]
-        attempts = [row["attempt"] for row in new]
-        pages = self._pages(attempts)
-        self._add_ended(attempts, pages)
+        counts = F.col("run").isin([row["run"] for row in new]) & F.col("attempt").isin(
+            [row["attempt"] for row in new]
+        )
+        pages: dict[str, list[Page]] = {}
+        if new:
+            self._add_news(counts, pages)
+            self._add_ended(counts, pages)
         return [
             RunNews(
                 run=row["run"],
@@ -43,25 +47,18 @@ class Finished:
             for row in new
         ]
 
-    def _pages(self, attempts: list[str]) -> dict[str, list[Page]]:
+    def _add_news(self, counts: Column, pages: dict[str, list[Page]]) -> None:
         """By attempt, incidents in the order of their names."""
-        found: dict[str, list[Page]] = {}
-        if not attempts:
-            return found
         outbox = self._spark.read.format("delta").load(f"{self._root}/{OUTBOX}")
-        rows = outbox.where(F.col("attempt").isin(attempts)).select("attempt", "incident", "message")
+        rows = outbox.where(counts).select("attempt", "incident", "message")
         for row in rows.orderBy("attempt", "incident").collect():
-            found.setdefault(row["attempt"], []).append(Page.of_row(row["incident"], row["message"]))
-        return found
+            pages.setdefault(row["attempt"], []).append(Page.of_row(row["incident"], row["message"]))
 
-    def _add_ended(self, attempts: list[str], pages: dict[str, list[Page]]) -> None:
+    def _add_ended(self, counts: Column, pages: dict[str, list[Page]]) -> None:
         """What ended while somebody answered for it is in no outbox."""
-        if not attempts:
-            return
         changes = self._spark.read.format("delta").load(f"{self._root}/{FINDINGS}")
-        is_end = F.col("attempt").isin(attempts) & ~F.col("change").isin("opened", "changed")
-        ended = changes.where(is_end).select("attempt", "change", "detail").orderBy("finding_id")
-        for row in ended.collect():
+        ended = changes.where(counts & ~F.col("change").isin("opened", "changed"))
+        for row in ended.select("attempt", "change", "detail").orderBy("finding_id").collect():
             of_attempt = pages.setdefault(row["attempt"], [])
             finding = json.loads(row["detail"])
             told = {each.finding["finding_id"] for page in of_attempt for each in page.changes}

@@ -71,6 +71,9 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Keep the gate's pages here (Great Expectations' Data Docs)."),
     ] = None,
+    has_alerts: Annotated[
+        bool, typer.Option("--alerts/--no-alerts", help="Tell people at the end, where endpoints are set.")
+    ] = True,
     tables: TablesAt = None,
     is_only_driver: Annotated[
         bool,
@@ -90,8 +93,8 @@ def run(
     whatever later runs see. A run that is killed leaves nothing that counts; run it again.
 
     Exits with 0 if every log passes, 1 if one violates a rule, 4 if one cannot be told; with 3 if one
-    violates a rule and somebody answers for each such finding (`seawall audit suppress`). With --shadow: 0 if
-    both rule sets find the same, 1 if not.
+    violates a rule and somebody answers for each such finding (`seawall audit suppress`), or all is well and
+    an alert did not arrive. With --shadow: 0 if both rule sets find the same, 1 if not.
     """
     settings = load_settings(
         context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
@@ -105,10 +108,12 @@ def run(
         if as_of is not None or again is not None or data_docs is not None:
             raise typer.BadParameter("the past is judged by --from and --to alone", param_hint="--from")
         _of_the_past(settings, since, until, rules, as_json=as_json)
+    from audit_engine.alerts.outbox.spark import Finished
     from audit_engine.run.cut import AS_OF_BEHIND_MS
     from audit_engine.run.spark import AuditRun, Means
     from audit_engine.tables.place import root_of
     from rules.machine import Terms
+    from seawall.alerts.delivery import deliver, take_in
     from seawall.audit.spark import session
 
     root = root_of(tables_at(settings))
@@ -119,8 +124,15 @@ def run(
             summary = audit.again(again)
         else:
             summary = audit.next(_now_ms() - AS_OF_BEHIND_MS if moment_ms is None else moment_ms)
+        is_told = not has_alerts or take_in(settings, Finished(spark, root), _warn)
     _say(summary, as_json=as_json)
-    raise typer.Exit(exit_code(summary.verdict.value, is_let_be=not summary.open_findings))
+    is_told = is_told and (not has_alerts or deliver(settings, _warn))
+    code = exit_code(summary.verdict.value, is_let_be=not summary.open_findings)
+    raise typer.Exit(PARTIAL if code == CLEAN and not is_told else code)
+
+
+def _warn(line: str) -> None:
+    typer.echo(f"seawall: {line}", err=True)
 
 
 def _of_the_past(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from audit_engine.alerts.errors import NoSuchEndpoint, NoSuchMessage
 from audit_engine.alerts.record import Record
-from seawall.alerts.delivery import after_run
+from seawall.alerts.delivery import deliver, take_in
 from seawall.connections import NotSet
 from seawall.settings import Settings, load
 from tests.audit_engine.alerts.news import T0_MS, Runs, endpoint, opened, run
@@ -126,6 +127,12 @@ def test_without_a_folder_or_an_endpoint_it_says_what_to_set(tmp_path: Path) -> 
     assert nowhere.status == NotSet.exit_code
     assert "SEAWALL_ALERTS__STATE_DIR" in nowhere.stderr
     assert (nobody.status, nobody.stdout) == (0, "no endpoint is set: docs/ALERTS.md\n")
+
+
+def after_run(settings: Settings, outbox: Runs, say: Callable[[str], None]) -> bool:
+    """As `seawall audit run` does at its end."""
+    is_taken = take_in(settings, outbox, say)
+    return is_taken and deliver(settings, say)
 
 
 def settings_of(around: dict[str, str]) -> Settings:
