@@ -94,7 +94,7 @@ def _card(incident: Incident, gathered: Gathered, verb: Sequence[str] | None, at
             for each in _evidence(incident, log, gathered, f"i{at}-{number_}")
         ),
         tag("p", f"{things(more_logs, 'more log')} in this incident.", class_="quiet") if more_logs else None,
-        _what_to_do(repair(root, gathered, verb)) if is_open(root) else None,
+        _what_to_do(repair(incident.open_findings[0], gathered, verb)),
         _findings(incident, gathered, verb),
     ]
     return tag(

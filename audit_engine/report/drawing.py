@@ -66,7 +66,7 @@ def picture(log: LogMap, *, width: int, key: str) -> Markup:
     scale = Scale(low=low, high=high, left=gutter + 1, right=width - 2.0)
     marks = placed(_marks(log, scale), scale, width)
     top = ROW * (1 + max((each.row for each in marks), default=0)) + 8
-    pitch = LANE + (9 + ROW if is_narrow else LANE_GAP)
+    pitch = LANE + (11 + ROW if is_narrow else LANE_GAP)
     bottom = top + len(log.lanes) * pitch + 2
     tracks = [top + at * pitch + (ROW if is_narrow else 0) for at in range(len(log.lanes))]
     # On a narrow page names stand between the lanes: what goes across all lanes leaves them out.
@@ -189,7 +189,7 @@ def _bands(log: LogMap, scale: Scale, y1: float, y2: float, key: str) -> Iterato
 
 def _lane(lane: Lane, scale: Scale, y: float, key: str, *, is_narrow: bool) -> Markup:
     words = f"{lane.name} · {lane.note}" if is_narrow else lane.name
-    name = _text(0, y + (ROW - 5 if is_narrow else LANE - 6), words, "lane-name")
+    name = _text(0, y + (ROW - 7 if is_narrow else LANE - 6), words, "lane-name")
     y += ROW if is_narrow else 0
     parts: list[Markup] = [name]
     if not is_narrow:

@@ -2,7 +2,7 @@
 
     lane        the tier, or a broker's disk: pieces of the log that it holds, copies, lacks
     went        what the incident's critical findings condemn
-    retention   up to where records could have expired rightly, when the incident opened
+    retention   up to where records had expired rightly, when it happened
     story       what is still known of how it came about, by time
 
 Owns the choice of what is drawn. Refuses to draw what is not known: a disk that nobody watches is shown as
@@ -100,7 +100,6 @@ def log_map(state: LogState, findings: Iterable[Row]) -> LogMap | None:
         if not replica.is_dark and not state.is_gone
         for each in meet(went, coverage.local(state, replica))
     )
-    opened_ms = min((each["opened_ms"] for each in told), default=state.clock_ms)
     segments = _segments(state)
     low, high = min(known), max(known)
     return LogMap(
@@ -112,7 +111,7 @@ def log_map(state: LogState, findings: Iterable[Row]) -> LogMap | None:
         went=went,
         recoverable=normal([*tier, *on_disks]),
         lanes=tuple(_lanes(state)),
-        retention=_retention(state, segments, opened_ms, low),
+        retention=_retention(state, segments, _moment(state, told), low),
         times=tuple(sorted((each.end, each.max_timestamp_ms) for each in segments if each.max_timestamp_ms)),
     )
 
@@ -121,6 +120,13 @@ def story(state: LogState, findings: Sequence[Row]) -> tuple[list[Happening], in
     """The newest STORY_MAX, oldest first, and how many came before them."""
     every = sorted(_happenings(state, findings), key=lambda each: (each.at_ms, each.is_finding, each.words))
     return every[-STORY_MAX:], max(0, len(every) - STORY_MAX)
+
+
+def _moment(state: LogState, findings: Sequence[Row]) -> int:
+    """When the first of it had happened: what expired between then and its finding is no excuse."""
+    named = {(each["rule_id"], each["anchor"]) for each in findings}
+    happened = [each.happened[1] for each in state.findings.values() if (each.rule_id, each.anchor) in named]
+    return min(happened, default=state.clock_ms)
 
 
 def _known(state: LogState) -> Iterator[int]:
@@ -207,9 +213,9 @@ def _segments(state: LogState) -> list[Segment]:
     return [by_range[key] for key in sorted(by_range)]
 
 
-def _retention(state: LogState, segments: Sequence[Segment], opened_ms: int, low: int) -> Retention | None:
+def _retention(state: LogState, segments: Sequence[Segment], at_ms: int, low: int) -> Retention | None:
     """Of the policy in force that keeps least: what even that one keeps must not have gone."""
-    every = [keeps for _, keeps in authority.authorised(state, authority.TOTAL, opened_ms, opened_ms)]
+    every = [keeps for _, keeps in authority.authorised(state, authority.TOTAL, at_ms, at_ms)]
     kept_ms = authority.least(each.ms for each in every)
     if kept_ms is None:
         return None
@@ -218,7 +224,7 @@ def _retention(state: LogState, segments: Sequence[Segment], opened_ms: int, low
     keeps = authority.Keeps(ms=kept_ms, bytes=authority.UNLIMITED)
     reached = low
     for each in segments:
-        if each.max_timestamp_ms is None or not keeps.expires(each.max_timestamp_ms, opened_ms):
+        if each.max_timestamp_ms is None or not keeps.expires(each.max_timestamp_ms, at_ms):
             break
         reached = max(each.end, reached)
     kept = span_of(kept_ms)

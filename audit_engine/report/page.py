@@ -64,7 +64,7 @@ def _logs(gathered: Gathered) -> Markup:
     if not gathered.statements:
         return sections.section("logs", "Logs", tag("p", "No log was judged.", class_="quiet"))
     shown = len(gathered.statements)
-    note = things(logs, "log") + ", the worst first"
+    note = "The worst first"
     if shown < logs:
         note = f"The worst {number(shown)} of {things(logs, 'log')}"
     filters = [

@@ -232,8 +232,8 @@ def _figures(gathered: Gathered, found: Sequence[Incident], suppressed: int) -> 
     new = sum(each.change == "opened" for each in found)
     items: list[tuple[str, str, str | None]] = [
         ("Open incidents", number(len(found)), f"{number(new)} new in this run" if new else None),
-        ("Offsets with no known copy", number(lost), "in open incidents"),
-        ("Offsets recoverable", number(recoverable), "in open incidents"),
+        ("Offsets with no known copy", number(lost), "in open incidents" if lost else None),
+        ("Offsets recoverable", number(recoverable), "in open incidents" if recoverable else None),
         ("Suppressed", number(suppressed), "open, and somebody answers for them" if suppressed else None),
     ]
     cells = [

@@ -2,6 +2,7 @@
 
     with Chromium(binary) as browser, browser.page(file, width=1200) as page:
         page.evaluate("document.title")
+        page.evaluate("looks.overflowing()")    what looks.js can ask
 
 Owns the process. `page.complaints` is what the console and the network said that they should not have.
 Invariant: every wait has a deadline, and the browser is gone when the block ends.
@@ -25,6 +26,7 @@ from typing import Any
 
 DEADLINE_S = 60.0
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+LOOKS = Path(__file__).with_name("looks.js")
 _HIGH = 20  # above what the browser's own ends of the pipe become
 
 
@@ -134,6 +136,7 @@ class Chromium:
         page.call("Page.navigate", url=file.as_uri())
         page.wait_for("location.protocol === 'file:' && document.readyState === 'complete'")
         page.wait_for("document.documentElement.dataset.ready === 'true'")
+        page.evaluate(LOOKS.read_text())
         yield page
         self.call("Target.disposeBrowserContext", browserContextId=context)
 
@@ -161,7 +164,11 @@ class Page:
 
     def shape(self, *, width: int, height: int = 900, is_dark: bool = False, media: str = "") -> None:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        still = {
+            "name": "prefers-reduced-motion",
+            "value": "reduce",
+        }  # nothing is on its way when it is asked
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,

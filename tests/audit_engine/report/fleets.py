@@ -15,6 +15,7 @@ from audit_engine.run.outcomes import changes, told
 from rules.catalogue import rule_set_hash
 from rules.identity import LogId
 from rules.machine import LogState, Terms
+from rules.machine.findings import finding_id
 from rules.machine.verdict import Finding, Statement, Verdict, judge
 from tests.rules.machine.faults import FAULTS
 from tests.rules.machine.histories import DAY_MS, LOG, T0_MS, History, fixture
@@ -208,10 +209,53 @@ def many(logs: int = 10_000) -> Gathered:
 def _elsewhere(findings: Iterable[Finding], statement: Statement) -> list[Finding]:
     """The same loss in another log."""
     [loss] = [each for each in findings if each.rule_id == "START-02" and each.subject == "c1/T1/0"]
-    finding_id = f"{abs(hash((statement.topic, statement.partition))):032x}"[:32]
     subject = f"{statement.cluster_id}/{statement.topic_id}/{statement.partition}"
-    return [replace(loss, finding_id=finding_id, incident=finding_id, parent=None, subject=subject)]
+    own_id = finding_id("START-02", 1, subject, loss.anchor)
+    return [replace(loss, finding_id=own_id, incident=own_id, parent=None, subject=subject)]
 
 
 ALL = {"empty": empty, "healthy": healthy, "incident": one_incident, "many": many}
 DEFAULT_LOG = LOG
+
+
+def zoomed() -> Gathered:
+    """A log of a billion offsets, of which a hundred went: nothing could be seen of them at its scale."""
+    statements, findings, states = of_faults(fault(13, "ours"))
+    for state in states:
+        state.watermark = 1_234_567_890
+        for replica in state.replicas.values():
+            replica.watermark = state.watermark
+    return gathered(statements, findings=findings, states=states, before=statements, past=past_runs(1))
+
+
+CLOSING = "</script><script>document.title='run'</script>"
+IMAGE = "<img src=x onerror=alert(1)>"
+TURNING = "safe\u202egnp.exe\u2066"
+SHELL = "$(touch /tmp/run); rm -rf ~ #"
+
+
+def hostile() -> Gathered:
+    """Everything that can come from a table says something that it should not."""
+    statements, findings, states = of_faults(fault(7, "kip405"))
+    states[0].topic = SHELL
+    first, *_ = statements
+    logs = [
+        replace(first, topic=SHELL),
+        *(
+            dark(replace(each, topic=topic), f"{IMAGE}: {CLOSING}", TURNING)
+            for topic, each in zip((CLOSING, IMAGE, TURNING, "a\nb\u2028c"), passing(TOPICS, 1), strict=False)
+        ),
+    ]
+    said = [replace(each, note=f"{each.note} {CLOSING}{IMAGE}{TURNING}") for each in findings]
+    let_be = replace(said[0], finding_id="f" * 32, incident="f" * 32, parent=None, suppressed_by=CLOSING)
+    silent = [{"cluster_id": IMAGE, "broker_id": 1, "component": CLOSING, "is_silent": True}]
+    gate = [{"name": CLOSING, "is_met": False, "detail": IMAGE}]
+    return gathered(
+        logs,
+        findings=[*said, let_be],
+        states=states,
+        before=[replace(each, verdict=Verdict.PASS) for each in logs],
+        emitters=silent,
+        gate=gate,
+        seawall_version=CLOSING,
+    )
