@@ -36,6 +36,7 @@ VERBS: Mapping[str, str] = {
     "events": "seawall.cli.events",
     "rules": "seawall.cli.rules",
     "audit": "seawall.cli.audit",
+    "scaler": "seawall.cli.scaler",
     "alerts": "seawall.cli.alerts",
 }
 

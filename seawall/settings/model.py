@@ -228,6 +228,19 @@ class AlertsSettings(_Table):
     deliver_s: Annotated[int, _whole(0, 3600)] = 60  # how long a run goes on delivering at its end
 
 
+class ScalerSettings(_Table):
+    """[scaler]: the KEDA external scaler, and the topic that its replicas share."""
+
+    listen: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9318"
+    metrics_listen: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9319"
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_client_ca: str | None = None  # set: whoever calls shows a certificate of it
+    topic: str = "__seawall_scaler"
+    topic_replicas: Annotated[int, _whole(1, 100)] | None = None
+    clusters: Words = ()  # NAME=FILE: other clusters, each by the [kafka] of a settings file of its own
+
+
 class Settings(BaseSettings):
     """All settings. `load` reads them from their sources; called as a class, it reads only its arguments."""
 
@@ -243,6 +256,7 @@ class Settings(BaseSettings):
     agent: AgentSettings = Field(default_factory=AgentSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
     alerts: AlertsSettings = Field(default_factory=AlertsSettings)
+    scaler: ScalerSettings = Field(default_factory=ScalerSettings)
 
     @classmethod
     def settings_customise_sources(

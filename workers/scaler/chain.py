@@ -25,12 +25,12 @@ from workers.scaler.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """`by` names the process that wrote it. `horizon_s`: so far back its object's window goes."""
+    """`by` names the process that wrote it."""
 
     object_key: str
     place: int
     by: str
-    horizon_s: float
+    options: Options
     sample: Sample
     state: State
     word: Evaluation
@@ -55,7 +55,7 @@ class Chain:
         """
         if self.last is not None and link.place <= self.last.place:
             return False
-        self.window = self.window.with_sample(link.sample, horizon_s=link.horizon_s)
+        self.window = self.window.with_sample(link.sample, horizon_s=link.options.horizon_s)
         self.last = link
         self.read_at_s = now_s - age_s
         return True
@@ -74,7 +74,7 @@ class Chain:
             object_key=key,
             place=0 if self.last is None else self.last.place + 1,
             by=by,
-            horizon_s=options.horizon_s,
+            options=options,
             sample=seen,
             state=state,
             word=word,

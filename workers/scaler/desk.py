@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from threading import Condition, Event, Thread
 from types import TracebackType
 
-from workers.scaler.chain import Chain, object_key
+from workers.scaler.chain import Chain, Link, object_key
 from workers.scaler.options import OptionRefused, Options, read_options
 from workers.scaler.ports import Groups, SharedLog, Unseen, Unwritten, Written
 from workers.scaler.values import Evaluation, GroupKey, Move
@@ -81,7 +81,7 @@ class Desk:
         self._objects: dict[str, _Object] = {}
         self._chains: dict[str, Chain] = {}
         self._samplers: dict[GroupKey, Thread] = {}
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[Link], None]] = []
         self._stop = Event()
         self.counts = Counts()
         self._reader = Thread(target=self._read, name="scaler-read", daemon=True)
@@ -103,7 +103,7 @@ class Desk:
         for thread in threads:
             thread.join()
 
-    def on_change(self, listener: Callable[[], None]) -> None:
+    def on_change(self, listener: Callable[[Link], None]) -> None:
         """Call it after each new word, from a thread of ours. It must not wait."""
         self._listeners.append(listener)
 
@@ -183,7 +183,7 @@ class Desk:
                 self.counts.moves += 1
             self._changed.notify_all()
         for listener in self._listeners:
-            listener()
+            listener(each.link)
 
     def _sample(self, key: GroupKey) -> None:
         """The thread of one group: it looks when the first of its objects is due, and a little later than

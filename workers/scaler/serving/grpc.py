@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import grpc  # type: ignore[import-untyped]
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
+from workers.scaler.chain import Link
 from workers.scaler.desk import Desk, TooMany, Unknown
 from workers.scaler.options import OptionRefused
 from workers.scaler.serving.contract import externalscaler_pb2 as pb
@@ -108,7 +109,7 @@ class Scaler(pb_grpc.ExternalScalerServicer):
             await _refuse(context, grpc.StatusCode.UNAVAILABLE, word.why)
         return word
 
-    def _on_change(self) -> None:
+    def _on_change(self, _: Link) -> None:
         """From a thread of the desk's."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
