@@ -89,6 +89,8 @@ class ForgetLog:
     """Nothing is left of a deleted topic's log but its own record."""
 
 
+OFF = Keep(reason=Reason.OFF, detail="remote_deletion is off for this topic")
+
 Act: TypeAlias = Advance | Remove | RecordTopicGone | ForgetLog | Keep
 Guard: TypeAlias = Callable[[Situation], Keep | None]
 
@@ -138,7 +140,7 @@ def policy_opts_in(now: Situation) -> Keep | None:
     """A topic's end is put on record all the same: that removes nothing."""
     if now.policy.deletes or _is_to_be_recorded(now):
         return None
-    return Keep(reason=Reason.OFF, detail="remote_deletion is off for this topic")
+    return OFF
 
 
 def no_restore_asks_for_time(now: Situation) -> Keep | None:

@@ -38,7 +38,7 @@ from tiering.retention.facts import TierCopy
 from tiering.retention.forgetting import to_forget
 from tiering.retention.plans import Planned
 from tiering.retention.reasons import Keep, Reason
-from tiering.retention.remote import ForgetLog, Presence, RecordTopicGone, Remove, Situation
+from tiering.retention.remote import OFF, ForgetLog, Presence, RecordTopicGone, Remove, Situation
 from tiering.retention.remote_policy import HOUR_MS, BlastLedger, remote_policy
 from tiering.retention.table_end import ReadToEnd
 from tiering.retention.topic_watch import TopicWatch
@@ -177,7 +177,7 @@ class RemoteRetention:
     def _act(self, turn: _Turn, status: RetentionStatus) -> None:
         ports = self._ports(turn)
         for _ in range(self.limits.acts_max):
-            run = expire(turn.log, ports)
+            run = Run(plan=OFF) if self._is_off(turn) else expire(turn.log, ports)
             self._note(status, run)
             if isinstance(run.stopped, StatedError):
                 raise run.stopped
@@ -186,7 +186,19 @@ class RemoteRetention:
                 return
             if isinstance(run.plan, Keep) or run.stopped is not None:
                 break
-        forget(turn.log, ports)
+        if next(self.table.removed(turn.log), None) is not None:
+            forget(turn.log, ports)
+
+    def _is_off(self, turn: _Turn) -> bool:
+        """Whether there is surely nothing to do, so that nobody is asked where the table's topic ends.
+
+        A topic that may be gone is looked at all the same: its end is put on record.
+        """
+        if remote_policy(self.policy(turn.topic)).deletes:
+            return False
+        view = self.table.metadata.view(turn.log)
+        is_on_record = view is None or view.record is None or view.record.topic_deleted_at_ms is not None
+        return not is_on_record and self._lead(turn)[0] is Presence.THERE
 
     def _planned(self, turn: _Turn) -> Planned:
         ports = self._ports(turn)

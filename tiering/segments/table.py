@@ -176,6 +176,13 @@ class PartitionTable:
         row = self._state.store.index.get(segment_key(log, segment_id))
         return None if row is None else self._state.value(row)
 
+    def followed_at(self, log: LogId, segment_id: SegmentId) -> int | None:
+        """Where the record of a segment is that is followed; None if none is."""
+        row = self._state.store.index.get(segment_key(log, segment_id))
+        if row is None or self._state.store.rows["standing"][row] != Standing.FOLLOWED:
+            return None
+        return int(self._state.store.rows["offset"][row])
+
     def digest(self, log: LogId) -> LogDigest | None:
         number = self._number(log)
         if number is None:

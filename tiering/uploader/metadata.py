@@ -23,7 +23,6 @@ from tiering.segments.codec import encode_log, encode_segment
 from tiering.segments.findings import Finding
 from tiering.segments.keys import log_key, segment_key
 from tiering.segments.records import LogRecord, SegmentRecord
-from tiering.segments.rows import Standing
 from tiering.segments.table import ReferenceTable, TopicRecord
 from tiering.segments.view import LogView
 from tiering.uploader.errors import MetadataSilent, NotFollowed
@@ -78,14 +77,9 @@ class Metadata:
         key = segment_key(record.log, record.segment_id)
         offset = self._append_and_wait(record.log, key, encode_segment(record), record.segment_id)
         with self._changed:
-            view = self._table.view(record.log)
-            followed = view is not None and any(
-                each.segment_id == record.segment_id
-                and each.standing is Standing.FOLLOWED
-                and each.metadata_offset >= offset
-                for each in view.segments()
-            )
-        if not followed or self._is_set_aside(record.log, offset):
+            table = self._table.of(record.log)
+            followed_at = None if table is None else table.followed_at(record.log, record.segment_id)
+        if followed_at is None or followed_at < offset or self._is_set_aside(record.log, offset):
             raise self._not_followed(record.log, offset, record.segment_id, record.state.value)
         return offset
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from typing import Any
 
 import boto3
 import pytest
@@ -134,6 +135,41 @@ def test_a_table_that_has_not_read_to_the_end_keeps(agent: Agent) -> None:
     agent.metadata.applied(number, [agent.records[number][-1]])
     agent.retention.run_once()
     assert agent.log_start(LOG) == 200
+
+
+def _without_removal(policy: dict[str, Any]) -> dict[str, Any]:
+    return {**policy, "topics": {"*": {**policy["topics"]["*"], "remote_deletion": False}}}
+
+
+def test_where_the_policy_is_off_nobody_is_asked_where_the_topic_ends(agent: Agent) -> None:
+    """Topics that are there, and of which nothing may go, cost no request; nor does forgetting nothing."""
+    agent.policy = _without_removal(agent.policy)
+    asked: list[int] = []
+
+    def ends(partition: int) -> int:
+        asked.append(partition)
+        return len(agent.records[partition])
+
+    agent.answers.ends = ends
+    taken = agent.retention.run_once()
+
+    assert {(status.state, status.reason) for status in taken.values()} == {("kept", "off")}
+    assert (agent.log_start(LOG), agent.log_start(OTHER_LOG)) == (0, 0)
+    assert asked == []
+
+
+def test_what_was_removed_is_forgotten_though_the_policy_is_off_by_now(agent: Agent) -> None:
+    """The records of what went long ago leave the topic, whatever may go from here on."""
+    agent.retention.run_once()
+    agent.now_ms += DAY_MS
+    agent.retention.run_once()
+    before = sum(1 for _ in agent.retention.table.removed(LOG))
+    agent.policy = _without_removal(agent.policy)
+
+    agent.now_ms += 8 * DAY_MS
+    agent.retention.run_once()
+
+    assert (before, sum(1 for _ in agent.retention.table.removed(LOG))) == (2, 0)
 
 
 def test_an_end_that_nobody_tells_is_a_failure(agent: Agent) -> None:

@@ -435,6 +435,20 @@ def test_a_view_stays_as_it_was() -> None:
     assert [each.segment_id for each in view.segments()] == [segment_id(1)]
 
 
+def test_a_record_is_known_by_where_it_is_followed() -> None:
+    """The last one that is; none of what was set aside, or of what nobody wrote."""
+    topic = _claimed()
+    topic.copy(_copy(1, 0, 100, by=5))
+    first = topic.table.followed_at(LOG, segment_id(1))
+    topic.append(replace(_copy(1, 0, 100, by=5), state=DELETING))
+    topic.append(_copy(2, 100, 200, by=4, state=STARTED))
+
+    assert first == topic.table.position - 3
+    assert topic.table.followed_at(LOG, segment_id(1)) == topic.table.position - 2
+    assert topic.table.followed_at(LOG, segment_id(2)) is None
+    assert topic.table.followed_at(LOG, segment_id(3)) is None
+
+
 def test_rows_are_used_again() -> None:
     """A table does not grow with what was forgotten."""
     topic = _claimed()
