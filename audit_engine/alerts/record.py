@@ -22,7 +22,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,11 +103,11 @@ class Record:
         """The run, all of it or nothing."""
         with self._transaction() as connection:
             standing = standing_of(connection)
-            messages = take(standing, news)
+            messages = [_named_anew(connection, each) for each in take(standing, news)]
             connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?)", (news.run, news.attempt))
             put_standing(connection, standing)
             connection.executemany(
-                "INSERT OR IGNORE INTO messages (id, thread, peak, taken_at_ms, body) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO messages (id, thread, peak, taken_at_ms, body) VALUES (?, ?, ?, ?, ?)",
                 [(each.id, each.thread, each.peak, now_ms, each.as_json()) for each in messages],
             )
             self._forget(connection, now_ms)
@@ -330,3 +330,13 @@ def _messages(
 ) -> list[tuple[int, Message]]:
     rows = connection.execute(f"SELECT position, body FROM messages WHERE {chosen}", values)
     return [(position, message_of(body)) for position, body in rows]
+
+
+def _named_anew(connection: sqlite3.Connection, message: Message) -> Message:
+    """A run judged again, and again, may say what it said first and unsaid: that is another message."""
+    count = 0
+    name = message.id
+    while connection.execute("SELECT 1 FROM messages WHERE id = ?", (name,)).fetchone() is not None:
+        count += 1
+        name = f"{message.id}_{count}"
+    return replace(message, id=name)

@@ -277,6 +277,21 @@ def test_only_what_is_grave_enough(tmp_path: Path) -> None:
     assert [said(each) for each in receiving.taken] == [("a", "changed"), ("a", "ended")]
 
 
+def test_what_was_unsaid_and_is_said_again_arrives(tmp_path: Path) -> None:
+    """A run that is judged again and again: found, not found, found. Three messages, three ids."""
+    clock = Clock()
+    runs = Runs()
+    with receiver() as receiving:
+        ours = deliverer(tmp_path, endpoint(receiving.url), clock=clock)
+        for attempt, found in (("one", [opened("a")]), ("two", []), ("three", [opened("a")])):
+            runs.add(run(1, *found, attempt=attempt))
+            ours.take_in(runs)
+            ours.deliver()
+
+    assert [said(each) for each in receiving.taken] == [("a", "opened"), ("a", "ended"), ("a", "opened")]
+    assert len({each.id for each in receiving.taken}) == 3
+
+
 def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
     """They would mix up the order; taking in is no harm."""
     clock = Clock()
