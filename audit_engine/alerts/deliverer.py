@@ -26,7 +26,7 @@ from audit_engine.alerts.formats import alertmanager, body, slack
 from audit_engine.alerts.message import Message
 from audit_engine.alerts.news import Outbox
 from audit_engine.alerts.record import Record
-from audit_engine.alerts.schedule import MINUTE_MS, Outcome, Verdict, judged
+from audit_engine.alerts.schedule import MINUTE_MS, Outcome, Verdict, delay_ms, judged
 from audit_engine.alerts.signing import signed
 from audit_engine.alerts.threads import Standing
 from audit_engine.alerts.transport import Answer, NoAnswer, Request, Transport
@@ -167,12 +167,11 @@ class Deliverer:
         bodies = alertmanager.pushes(alerts)
         told = hashlib.sha256(b"".join(bodies)).hexdigest()[:32]
         verdict = self._attempt(endpoint, positions, state.failures + 1, f"push_{told}", bodies)
-        if verdict.outcome in (Outcome.LATER, Outcome.GIVEN_UP):
-            until_ms = verdict.at_ms or now_ms + MINUTE_MS
-            self._record.pause(endpoint.name, until_ms, state.failures + 1)
+        if verdict.outcome is Outcome.LATER:
+            self._record.pause(endpoint.name, verdict.at_ms or 0, state.failures + 1)
         elif state.failures:
             self._record.pause(endpoint.name, 0, 0)
-        return verdict.outcome in (Outcome.DELIVERED, Outcome.REFUSED)
+        return verdict.outcome is Outcome.DELIVERED
 
     def _attempt(
         self, endpoint: Endpoint, positions: Sequence[int], attempt: int, message_id: str, bodies: list[bytes]
@@ -192,10 +191,12 @@ class Deliverer:
             if not (isinstance(answer, Answer) and 200 <= answer.status < 300):
                 break
         self._means.at("sent")
-        verdict = judged(answer, attempt=attempt, now_ms=self._means.now_ms(), chance=self._means.chance())
-        if endpoint.format is Format.ALERTMANAGER and verdict.outcome is Outcome.GIVEN_UP:
-            # What stands is told for as long as it stands.
-            verdict = Verdict(outcome=Outcome.LATER, why=verdict.why, is_of_endpoint=True)
+        now_ms, chance = self._means.now_ms(), self._means.chance()
+        verdict = judged(answer, attempt=attempt, now_ms=now_ms, chance=chance)
+        if endpoint.format is Format.ALERTMANAGER and verdict.outcome in (Outcome.REFUSED, Outcome.GIVEN_UP):
+            # What stands is told for as long as it stands, and what ended until that was heard.
+            at_ms = now_ms + delay_ms(attempt, chance)
+            verdict = Verdict(outcome=Outcome.LATER, why=verdict.why, at_ms=at_ms, is_of_endpoint=True)
         self._record.end(endpoint.name, positions, number, verdict)
         self._means.at("noted")
         self._count(self._told[endpoint.name], verdict, len(positions))

@@ -353,6 +353,29 @@ def test_an_alertmanager_is_told_all_that_stands_each_time(tmp_path: Path) -> No
     }
 
 
+def test_an_alertmanager_that_refuses_hears_of_ends_when_it_takes_them(tmp_path: Path) -> None:
+    """A wrong token for a week, longer than a message is tried: what ended meanwhile is told as over."""
+    clock = Clock()
+    runs = Runs(run(1, opened("a"), opened("b")))
+    with receiver() as receiving:
+        target = endpoint(receiving.url, format=Format.ALERTMANAGER, signing=())
+        ours = deliverer(tmp_path, target, clock=clock)
+        ours.take_in(runs)
+        ours.deliver()
+        receiving.then(*[(401, {})] * (ATTEMPTS_MAX + 2))
+        runs.add(run(2, over("a")))
+        ours.take_in(runs)
+        refused = ours.deliver(until_ms=clock.ms + 2 * DAY_MS)["ops"]
+        assert (refused.waiting, refused.trouble) == (1, "401")
+        whole = ours.deliver(until_ms=clock.ms + 14 * DAY_MS)["ops"]
+
+    first, last = receiving.taken
+    assert whole.is_whole
+    assert sorted(each["labels"]["finding_id"] for each in first.json) == ["a", "b"]
+    ends = {each["labels"]["finding_id"]: each["endsAt"] for each in last.json}
+    assert ends["a"] == "2027-01-16T08:00:00.000Z" < ends["b"]
+
+
 def test_no_secret_is_on_record(tmp_path: Path) -> None:
     """Not even where the receiver says it back; the folder is made where it is not there."""
     clock = Clock()
