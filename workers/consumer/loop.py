@@ -136,6 +136,11 @@ class ParallelConsumer:
             return self._core.snapshot(self._clock())
         return self._published
 
+    @property
+    def done_records(self) -> int:
+        """Handled with Done since the start."""
+        return self._core.counts.done
+
     # What the source calls
 
     def assigned(self, starts: Mapping[Partition, Start]) -> None:
