@@ -165,7 +165,7 @@ def _tier_lane(state: LogState) -> Lane:
 
 
 def _is_bad(copy: Copy) -> bool:
-    return copy.is_corrupt or copy.missing_since_ms is not None
+    return bool(copy.corrupt or copy.missing)
 
 
 def _broker_lane(state: LogState, broker_id: int, replica: Replica) -> Lane:

@@ -317,10 +317,9 @@ def _copies(state: LogState, terms: Terms) -> Iterator[Condition]:
                 note="a copy was started, and has neither ended nor been given up",
             )
     for copy in live:
-        missing_for_ms = (copy.missing_read_ms or 0) - (copy.missing_since_ms or 0)
-        if copy.missing_since_ms is not None and missing_for_ms >= terms.object_grace_ms:
+        if any(read_ms - since_ms >= terms.object_grace_ms for since_ms, read_ms in copy.missing.values()):
             yield _of_copy(copy, "SEG-06", "C", note="two readings found no object of a finished copy")
-        if copy.is_corrupt:
+        if copy.corrupt:
             yield _of_copy(copy, "SEG-08", "C", note="its object is not what was committed")
     yield from _overlaps(live, terms)
     for key, (since_ms, read_ms) in sorted(state.unknown_keys.items()):

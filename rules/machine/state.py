@@ -106,9 +106,8 @@ class Copy:
     changed_ms: int
     is_failed: bool = False
     is_fenced: bool = False
-    missing_since_ms: int | None = None  # first reading that did not find its object
-    missing_read_ms: int | None = None
-    is_corrupt: bool = False
+    missing: dict[str, tuple[int, int]] = field(default_factory=dict)  # by key: first and last such reading
+    corrupt: dict[str, str] = field(default_factory=dict)  # by key: how deeply it was looked at
     is_restored: bool = False
     is_versioned: bool = False  # its objects have versions, which outlive a deletion
 
@@ -120,6 +119,11 @@ class Copy:
             if not now or step in LEGAL[now]:
                 now = step
         return now
+
+    @property
+    def missing_since_ms(self) -> int | None:
+        """The first reading that did not find one of its objects which is still not there."""
+        return min((since_ms for since_ms, _ in self.missing.values()), default=None)
 
     @property
     def covered_end(self) -> int:

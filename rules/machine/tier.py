@@ -22,6 +22,7 @@ from rules.events import (
     Inventory,
     LeadershipClaimed,
     Scrubbed,
+    ScrubDepth,
     ScrubOutcome,
     SegmentEvent,
     Source,
@@ -37,7 +38,7 @@ from rules.machine.state import DIGESTS_KEPT, LEGAL, Buried, Copy, CopyAbove, Ho
 from rules.machine.terms import Terms
 from rules.machine.told import Speaker
 
-MISSING = "missing"  # what a scrub says of an object that is not there
+GONE = frozenset({"missing", "deleted"})  # what a scrub says of an object that is not there
 _KEY = re.compile(r"/\d{20}-([^/]+)\.(?:log|aux|json)$")
 
 
@@ -272,14 +273,16 @@ def scrubbed(state: LogState, event: Scrubbed, terms: Terms) -> None:
     copy = state.tier.get(event.segment_id)
     if copy is None or copy.state != coverage.FINISHED:
         return
-    at_ms = event.occurred_at_ms
+    at_ms, key = event.occurred_at_ms, event.object_key
     if event.scrub_outcome is ScrubOutcome.VERIFIED:
-        copy.missing_since_ms = copy.missing_read_ms = None
-        copy.is_corrupt = False
-    elif event.scrub_outcome is ScrubOutcome.FAILED and event.problem == MISSING:
-        _missing(copy, at_ms)
+        copy.missing.pop(key, None)
+        if event.scrub_depth is ScrubDepth.DEEP or copy.corrupt.get(key) == ScrubDepth.LISTED.value:
+            copy.corrupt.pop(key, None)  # what was read is not made good by what the store states
+    elif event.scrub_outcome is ScrubOutcome.FAILED and event.problem in GONE:
+        _missing(copy, key, at_ms)
     elif event.scrub_outcome is ScrubOutcome.FAILED:
-        copy.is_corrupt = True
+        deepest = {event.scrub_depth.value, copy.corrupt.get(key)}
+        copy.corrupt[key] = (ScrubDepth.DEEP if ScrubDepth.DEEP.value in deepest else event.scrub_depth).value
         if copy.is_restored:
             happened(
                 state,
@@ -295,16 +298,19 @@ def scrubbed(state: LogState, event: Scrubbed, terms: Terms) -> None:
 
 def inventory(state: LogState, event: Inventory, terms: Terms) -> None:
     at_ms = event.occurred_at_ms
-    gone = {_segment_of(key): key for key in (*event.missing_keys, *event.deleted_keys)}
+    gone: dict[str, list[str]] = {}
+    for key in (*event.missing_keys, *event.deleted_keys):
+        gone.setdefault(_segment_of(key), []).append(key)
     for copy in state.tier.values():
         is_counted = copy.state == coverage.FINISHED and min(copy.steps)[0] <= event.metadata_offset
         if not is_counted:
             continue
-        if copy.segment_id in gone:
-            _missing(copy, at_ms)
-            _deleted_by_hand(state, copy, event, gone[copy.segment_id])
-        elif not event.differences_left_out:
-            copy.missing_since_ms = copy.missing_read_ms = None
+        keys = gone.get(copy.segment_id, [])
+        for key in keys:
+            _missing(copy, key, at_ms)
+            _deleted_by_hand(state, copy, event, key)
+        if not event.differences_left_out:
+            copy.missing = {key: each for key, each in copy.missing.items() if key in keys}
     unknown = {key for key in event.unknown_keys if _segment_of(key) not in state.tier}
     kept = {key: (since, at_ms) for key, (since, _) in state.unknown_keys.items() if key in unknown}
     state.unknown_keys = {**dict.fromkeys(sorted(unknown), (at_ms, at_ms)), **kept}
@@ -312,7 +318,7 @@ def inventory(state: LogState, event: Inventory, terms: Terms) -> None:
 
 def _deleted_by_hand(state: LogState, copy: Copy, event: Inventory, key: str) -> None:
     """A delete marker lies there for certain; an object without any version is looked for twice."""
-    first = copy.missing_since_ms or event.occurred_at_ms
+    first, _ = copy.missing[key]
     is_certain = key in event.deleted_keys or first < event.occurred_at_ms
     if is_certain:
         happened(
@@ -327,10 +333,9 @@ def _deleted_by_hand(state: LogState, copy: Copy, event: Inventory, key: str) ->
         )
 
 
-def _missing(copy: Copy, at_ms: int) -> None:
-    if copy.missing_since_ms is None:
-        copy.missing_since_ms = at_ms
-    copy.missing_read_ms = at_ms
+def _missing(copy: Copy, key: str, at_ms: int) -> None:
+    since_ms, _ = copy.missing.get(key, (at_ms, at_ms))
+    copy.missing[key] = since_ms, at_ms
 
 
 def _segment_of(key: str) -> str:
@@ -366,7 +371,7 @@ def _step(state: LogState, copy: Copy, offset: int, step: str, generation: int, 
     """Whether it is news. A restore opens a new generation, whose steps begin anew."""
     if generation > copy.generation:
         copy.generation, copy.steps, copy.is_restored = generation, [], True
-        copy.missing_since_ms = copy.missing_read_ms = None
+        copy.missing = {}
     elif generation < copy.generation:
         return False
     if (offset, step) in copy.steps:

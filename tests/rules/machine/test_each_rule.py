@@ -50,7 +50,15 @@ from tests.rules.machine.histories import (
 TEN_HOURS = {"total_retention_ms": '"10h"', "local_retention_ms": '"1h"', "tiering": "true"}
 
 
-def _scrub(h: History, index: int, outcome: ScrubOutcome, problem: str | None = None) -> None:
+def _scrub(
+    h: History,
+    index: int,
+    outcome: ScrubOutcome,
+    problem: str | None = None,
+    *,
+    key: str = "k",
+    depth: ScrubDepth = ScrubDepth.DEEP,
+) -> None:
     segment_id, base, end, _ = segment(index)
     h.say(
         Scrubbed,
@@ -58,10 +66,10 @@ def _scrub(h: History, index: int, outcome: ScrubOutcome, problem: str | None = 
         segment_id=segment_id,
         base_offset=base,
         end_offset=end,
-        object_key="k",
+        object_key=key,
         version_id=None,
         size_bytes=MIB,
-        scrub_depth=ScrubDepth.DEEP,
+        scrub_depth=depth,
         scrub_outcome=outcome,
         problem=problem,
         detail="",
@@ -177,6 +185,27 @@ def unknown_object() -> History:
 def corrupt_object() -> History:
     h = fixture("ours")
     _scrub(h, 3, ScrubOutcome.FAILED, "crc")
+    return h
+
+
+def deleted_and_its_siblings_there() -> History:
+    h = fixture("ours")
+    for _ in range(2):
+        _scrub(h, 2, ScrubOutcome.FAILED, "deleted", key="p/00000000000000002000-s2.log")
+        _scrub(h, 2, ScrubOutcome.VERIFIED, key="p/00000000000000002000-s2.aux")
+        h.after(minutes=20)
+    return h
+
+
+def corrupt_and_its_siblings_sound() -> History:
+    h = corrupt_object()
+    _scrub(h, 3, ScrubOutcome.VERIFIED, key="another")
+    return h
+
+
+def corrupt_and_listed_since() -> History:
+    h = corrupt_object()
+    _scrub(h, 3, ScrubOutcome.VERIFIED, depth=ScrubDepth.LISTED)
     return h
 
 
@@ -334,9 +363,12 @@ CASES: tuple[tuple[Callable[[], History], set[str]], ...] = (
     (impossible_record, {"SEG-04"}),
     (missing_once_then_there, set()),
     (missing_twice, {"SEG-06"}),
+    (deleted_and_its_siblings_there, {"SEG-06"}),
     (store_answers_with_errors, set()),
     (unknown_object, {"SEG-07"}),
     (corrupt_object, {"SEG-08"}),
+    (corrupt_and_its_siblings_sound, {"SEG-08"}),
+    (corrupt_and_listed_since, {"SEG-08"}),
     (corrupt_and_repaired, {"SEG-08"}),
     (uploaded_above_the_watermark, {"SEG-10"}),
     (uploaded_just_before_the_checkpoint, set()),
