@@ -101,7 +101,7 @@ class Deliverer:
         for each in self._endpoints:
             told = self._told[each.name]
             told.waiting = len(self._record.waiting(each.name))
-            told.disabled = self._record.state(each.name).disabled
+            told.disabled = self._record.state(each.name, self._means.now_ms()).disabled
         return self._told
 
     def test(self, endpoint: Endpoint, messages: Sequence[Message]) -> Verdict:
@@ -132,13 +132,15 @@ class Deliverer:
             self._record.plan(each)
 
     def _next_ms(self) -> int | None:
-        found = (self._record.next_ms(each.name) for each in self._endpoints)
+        now_ms = self._means.now_ms()
+        found = (self._record.next_ms(each.name, now_ms) for each in self._endpoints)
         return min((each for each in found if each is not None), default=None)
 
     def _tell(self, endpoint: Endpoint) -> None:
         """All that is due there, until it cannot take more."""
         while True:
-            state, now_ms = self._record.state(endpoint.name), self._means.now_ms()
+            now_ms = self._means.now_ms()
+            state = self._record.state(endpoint.name, now_ms)
             if state.disabled is not None or state.not_before_ms > now_ms:
                 return
             due = self._record.due(endpoint.name, now_ms, BATCH)
@@ -157,7 +159,8 @@ class Deliverer:
 
     def _push(self, endpoint: Endpoint) -> bool:
         """Everything that stands, to an Alertmanager; what waited for it is told with it. Whether it was."""
-        state, now_ms = self._record.state(endpoint.name), self._means.now_ms()
+        now_ms = self._means.now_ms()
+        state = self._record.state(endpoint.name, now_ms)
         if state.disabled is not None or state.not_before_ms > now_ms:
             return False
         waiting = self._record.waiting(endpoint.name)

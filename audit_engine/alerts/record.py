@@ -38,7 +38,7 @@ from audit_engine.alerts.record_file import (
     put_standing,
     standing_of,
 )
-from audit_engine.alerts.schedule import Outcome, Verdict
+from audit_engine.alerts.schedule import PAUSE_MAX_MS, Outcome, Verdict
 from audit_engine.alerts.threads import Standing, take
 from rules.machine.findings import SEVERITIES
 
@@ -147,27 +147,28 @@ class Record:
                 rows,
             )
 
-    def state(self, name: str) -> EndpointState:
+    def state(self, name: str, now_ms: int) -> EndpointState:
         """As it stands; unknown ones are new."""
         row = self._connection.execute(
             "SELECT disabled, not_before_ms, failures FROM endpoints WHERE name = ?", (name,)
         ).fetchone()
         disabled, not_before_ms, failures = row or (None, 0, 0)
-        return EndpointState(disabled=disabled, not_before_ms=not_before_ms, failures=failures)
+        return EndpointState(disabled=disabled, not_before_ms=_sane(not_before_ms, now_ms), failures=failures)
 
     def due(self, name: str, now_ms: int, limit: int) -> list[Due]:
         """The first of each thread that waits, if its time has come."""
         rows = self._connection.execute(
             "SELECT d.position, d.attempts, m.body FROM deliveries d JOIN messages m USING (position)"
             f" JOIN ({_HEADS}) head USING (position)"
-            " WHERE d.endpoint = ? AND d.not_before_ms <= ? ORDER BY d.position LIMIT ?",
-            (name, name, now_ms, limit),
+            " WHERE d.endpoint = ? AND (d.not_before_ms <= ? OR d.not_before_ms > ?)"
+            " ORDER BY d.position LIMIT ?",
+            (name, name, now_ms, now_ms + PAUSE_MAX_MS, limit),
         ).fetchall()
         return [Due(position, attempts, message_of(body)) for position, attempts, body in rows]
 
-    def next_ms(self, name: str) -> int | None:
+    def next_ms(self, name: str, now_ms: int) -> int | None:
         """When the next that waits here is due; None where nothing does, or the endpoint is disabled."""
-        state = self.state(name)
+        state = self.state(name, now_ms)
         if state.disabled is not None:
             return None
         [at_ms] = self._connection.execute(
@@ -175,7 +176,7 @@ class Record:
             " WHERE endpoint = ?",
             (name, name),
         ).fetchone()
-        return None if at_ms is None else max(int(at_ms), state.not_before_ms)
+        return None if at_ms is None else max(_sane(at_ms, now_ms), state.not_before_ms)
 
     def waiting(self, name: str) -> list[tuple[int, str]]:
         """Everything that waits here: position and thread."""
@@ -330,6 +331,11 @@ def _messages(
 ) -> list[tuple[int, Message]]:
     rows = connection.execute(f"SELECT position, body FROM messages WHERE {chosen}", values)
     return [(position, message_of(body)) for position, body in rows]
+
+
+def _sane(at_ms: int, now_ms: int) -> int:
+    """A time that a clock wrote which was far ahead, and is not any more, has come."""
+    return at_ms if at_ms <= now_ms + PAUSE_MAX_MS else now_ms
 
 
 def _named_anew(connection: sqlite3.Connection, message: Message) -> Message:

@@ -31,6 +31,7 @@ DELAYS_MS = (
 ATTEMPTS_MAX = len(DELAYS_MS) + 1
 JITTER = 0.2
 RETRY_AFTER_MAX_MS = 24 * HOUR_MS
+PAUSE_MAX_MS = 30 * HOUR_MS  # longer than any of ours: what is to wait longer was written by a wrong clock
 _PASSING = frozenset({408, 425, 429})
 _BUSY = frozenset({429, 503})
 

@@ -28,12 +28,13 @@ def list_alerts(
     """
     settings = alert_settings(context, state_dir)
     from audit_engine.alerts.record import Record
+    from seawall.alerts.delivery import now_ms
     from seawall.alerts.delivery import state_dir as folder_of
 
     record = Record(folder_of(settings))
     try:
         listed = record.deliveries(is_open=is_open, limit=limit)
-        states = {each.name: record.state(each.name) for each in settings.alerts.endpoints}
+        states = {each.name: record.state(each.name, now_ms()) for each in settings.alerts.endpoints}
         is_whole = not record.deliveries(is_open=True, limit=1)
     finally:
         record.close()

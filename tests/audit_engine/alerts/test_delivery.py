@@ -19,6 +19,7 @@ from audit_engine.alerts.transport import Answer, NoAnswer, Request
 from tests.audit_engine.alerts import receiver as at
 from tests.audit_engine.alerts.news import (
     DAY_MS,
+    T0_MS,
     Clock,
     Runs,
     changed,
@@ -159,6 +160,20 @@ def test_retry_after_is_waited_for(tmp_path: Path) -> None:
     assert first == 1
     assert clock.waited_s[0] == pytest.approx(3600, abs=1)
     assert told["ops"].waiting == 0
+
+
+def test_a_clock_that_was_ahead_keeps_nothing_back(tmp_path: Path) -> None:
+    """A next try that was written for next year is due once the clock is right again."""
+    clock = Clock(T0_MS + 400 * DAY_MS)
+    with receiver((503, {}), (500, {})) as receiving:
+        target = endpoint(receiving.url)
+        ours = deliverer(tmp_path, target, clock=clock)
+        ours.take_in(Runs(*HISTORY))
+        ours.deliver(until_ms=clock.ms + 6000)
+        clock.ms = T0_MS
+        told = ours.deliver()["ops"]
+
+    assert (told.waiting, len(receiving.taken)) == (0, 5)
 
 
 def test_gone_disables_until_a_test_reaches_it(tmp_path: Path) -> None:
