@@ -124,16 +124,16 @@ def placed(labels: Iterable[Label], scale: Scale, width: float) -> list[Placed]:
 def _marks(log: LogMap, scale: Scale) -> Iterator[Label]:
     low, high = scale.low, scale.high
 
-    def mark(offset: int, name: str, class_: str) -> Label:
+    def mark(offset: int, text: str, class_: str) -> Label:
         before, behind = ("← " if offset < low else ""), (" →" if offset > high else "")
-        return Label(x=scale.x(offset), text=f"{before}{name} {short(offset)}{behind}", class_=class_)
+        return Label(x=scale.x(offset), text=f"{before}{text}{behind}", class_=class_)
 
     if log.start is not None:
-        yield mark(log.start, "starts at", "mark start")
+        yield mark(log.start, f"starts at {short(log.start)}", "mark start")
     if log.watermark is not None:
-        yield mark(log.watermark, "high watermark", "mark watermark")
+        yield mark(log.watermark, f"high watermark {short(log.watermark)}", "mark watermark")
     if log.retention is not None and log.retention.offset is not None:
-        yield Label(x=scale.x(log.retention.offset), text=log.retention.label, class_="mark retention")
+        yield mark(log.retention.offset, log.retention.label, "mark retention")
     if log.went:
         middle = (log.went[0][0] + log.went[-1][1]) // 2
         gone = count(log.went)

@@ -42,6 +42,7 @@ def repair(finding: Row, gathered: Gathered, verb: Sequence[str] | None = None) 
     commands = list(_commands(finding, gathered))
     if verb is not None:
         commands.insert(0, shlex.join([*verb, finding["finding_id"]]))
+    commands.append(shlex.join(["seawall", "audit", "explain", finding["finding_id"]]))
     return Repair(words=_words(finding["rule_id"]), commands=tuple(dict.fromkeys(commands)))
 
 
@@ -93,20 +94,8 @@ def _of_log(finding: Row, topic: str, partition: int, state: LogState | None) ->
         yield shlex.join(["seawall", "tier", "rebuild", topic, "--compare"])
     if is_ours and rule_id in _FROM_THE_TIER and finding["recoverable_offsets"]:
         for start, end in finding["ranges"]:
-            name = f"{start:020}.log"
-            yield shlex.join(
-                [
-                    "seawall",
-                    "read",
-                    f"{topic}:{partition}",
-                    "--from",
-                    str(start),
-                    "--to",
-                    str(end),
-                    "--raw",
-                    name,
-                ]
-            )
+            which = (f"{topic}:{partition}", "--from", str(start), "--to", str(end))
+            yield shlex.join(["seawall", "read", *which, "--raw", f"{start:020}.log"])
     yield look(topic, partition)
 
 

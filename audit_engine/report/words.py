@@ -63,7 +63,7 @@ VERDICT_WORDS = {
 }
 DEPLOYMENT_WORDS = {"none": "not tiered", "ours": "tiered by Seawall", "kip405": "tiered by the broker"}
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
-_MILLION = 1_000_000
+_EXACT_BELOW = 10**11
 
 
 def number(value: int) -> str:
@@ -72,13 +72,11 @@ def number(value: int) -> str:
 
 
 def short(value: int) -> str:
-    """As many digits as fit under a picture: exact below ten million."""
-    if abs(value) < 10 * _MILLION:
+    """As many digits as fit under a picture."""
+    if abs(value) < _EXACT_BELOW:
         return number(value)
-    for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6)):
-        if abs(value) >= size:
-            return f"{value / size:,.3f}".rstrip("0").rstrip(".") + unit
-    raise AssertionError
+    unit, size = ("T", 10**12) if abs(value) >= 10**12 else ("G", 10**9)
+    return f"{value / size:,.3f}".rstrip("0").rstrip(".") + unit
 
 
 def things(count: int, one: str, many: str | None = None) -> str:
