@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from workers.consumer.records import Partition
 
+FORGET_RECORDS = 500
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowLimits:
     """`records_max` is kept exactly, `partition_records_max` but for one poll; `bytes_max` but for what the
-    records of one poll are larger than any before them.
+    records of one poll are larger than those that came lately.
     """
 
     records_max: int = 10_000
@@ -57,6 +59,8 @@ class Flow:
         """A record of this size came: the next ones are taken to be as large."""
         if size_bytes > self._largest_bytes:
             self._largest_bytes = size_bytes
+        else:  # one giant is forgotten within some thousand records
+            self._largest_bytes -= (self._largest_bytes - size_bytes + FORGET_RECORDS - 1) // FORGET_RECORDS
 
     def room(self, records: int, size_bytes: int) -> int:
         """How many records may be asked for; 0 from full until the whole is down to `resume_at`."""

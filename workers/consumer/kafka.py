@@ -73,7 +73,7 @@ class KafkaSource:
         records: list[Record] = []
         ends: list[tuple[Partition, int]] = []
         try:
-            if timeout_s > 0 or records_max == 0:
+            if timeout_s > 0 or records_max <= 1:
                 first = client.poll(timeout_s)
                 if first is not None:
                     self._sort_out(first, records, ends)

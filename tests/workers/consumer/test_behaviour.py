@@ -20,7 +20,7 @@ from tests.workers.consumer.worlds import (
     world,
 )
 from workers.consumer.commits import CommitSettings
-from workers.consumer.flow import FlowLimits
+from workers.consumer.flow import Flow, FlowLimits
 from workers.consumer.order import NullKeys, Order
 from workers.consumer.outcomes import DeadLetter, Done, Park, Raised, Retry, RetryPolicy, Skip
 from workers.testing.world import SETTINGS, World
@@ -216,6 +216,18 @@ def test_in_flight_bytes_are_bounded() -> None:
     assert member.consumer.snapshot().in_flight_bytes <= 4_000
     made.quiesce()
     made.check_end()
+
+
+def test_one_giant_record_is_forgotten() -> None:
+    """Else a single one above the bound would let records through one by one for ever."""
+    flow = Flow(FlowLimits(bytes_max=10_000, records_max=100, poll_records_max=100))
+    flow.saw(20_000)
+    assert flow.room(0, 0) == 1
+
+    for _ in range(5_000):
+        flow.saw(100)
+
+    assert flow.room(0, 0) > 50
 
 
 def test_a_stuck_partition_is_paused_and_the_other_goes_on() -> None:

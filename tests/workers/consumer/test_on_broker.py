@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
@@ -18,6 +19,7 @@ from tests.cluster.produce import Writer, texts, transactional
 from workers.consumer import offset_map
 from workers.consumer.commits import CommitSettings
 from workers.consumer.executors.threads import Threads
+from workers.consumer.flow import FlowLimits
 from workers.consumer.kafka import KafkaDeadLetters, KafkaSource
 from workers.consumer.loop import ParallelConsumer, Settings
 from workers.consumer.offset_map import OffsetMap
@@ -172,6 +174,24 @@ def test_a_second_consumer_takes_its_share_and_nothing_is_lost(broker: LocalClus
 
     assert len(handled) == len({(partition, offset) for _, partition, offset in handled}) == 800
     assert {name for name, _, _ in handled} == {"first", "second"}
+
+
+def test_one_record_a_poll_is_enough(broker: LocalCluster) -> None:
+    """The smallest bounds there are: everything is handled all the same, in its order."""
+    topic = "workers-one"
+    produce.create_topic(broker, topic)
+    Writer(broker, topic, "plain").send_all(texts(30), key=b"k")
+    seen: list[int] = []
+
+    def handle(record: Record) -> Outcome:
+        seen.append(record.offset)
+        return Done()
+
+    flow = FlowLimits(records_max=2, partition_records_max=1, poll_records_max=1)
+    with consuming(broker, topic, handle, settings=replace(QUICK, flow=flow)):
+        eventually(lambda: stored(broker, topic, topic).offset == 30, "a commit of 30")
+
+    assert seen == list(range(30))
 
 
 def fill(writer: Writer) -> None:
