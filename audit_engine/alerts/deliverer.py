@@ -84,8 +84,11 @@ class Deliverer:
         self._plan()
         return count
 
-    def deliver(self, *, until_ms: int = 0) -> dict[str, Delivered]:
-        """Everything that is due, and what falls due until then. DeliveryUnderWay."""
+    def deliver(self, *, until_ms: int = 0, stop_ms: int | None = None) -> dict[str, Delivered]:
+        """Everything that is due, and what falls due until then. DeliveryUnderWay.
+
+        From `stop_ms` on no attempt is begun: a slow receiver and a thousand messages are hours.
+        """
         with self._record.delivering():
             self._plan()
             for each in self._endpoints:
@@ -93,9 +96,9 @@ class Deliverer:
                     self._push(each)
             while True:
                 for each in self._endpoints:
-                    self._tell(each)
+                    self._tell(each, stop_ms)
                 next_ms = self._next_ms()
-                if next_ms is None or next_ms > until_ms:
+                if next_ms is None or next_ms > until_ms or self._is_late(stop_ms):
                     break
                 self._means.wait_s(max(0, next_ms - self._means.now_ms()) / 1000)
         for each in self._endpoints:
@@ -136,7 +139,10 @@ class Deliverer:
         found = (self._record.next_ms(each.name, now_ms) for each in self._endpoints)
         return min((each for each in found if each is not None), default=None)
 
-    def _tell(self, endpoint: Endpoint) -> None:
+    def _is_late(self, stop_ms: int | None) -> bool:
+        return stop_ms is not None and self._means.now_ms() >= stop_ms
+
+    def _tell(self, endpoint: Endpoint, stop_ms: int | None) -> None:
         """All that is due there, until it cannot take more."""
         while True:
             now_ms = self._means.now_ms()
@@ -151,6 +157,8 @@ class Deliverer:
                     return
                 continue
             for position, attempts, message in due:
+                if self._is_late(stop_ms):
+                    return
                 verdict = self._attempt(
                     endpoint, [position], attempts + 1, message.id, [body(endpoint, message)]
                 )

@@ -82,8 +82,8 @@ def deliver(settings: Settings, say: Callable[[str], None]) -> bool:
     """What is on record, where endpoints are set. Whether all of it arrived, or another delivers it."""
 
     def delivered(alerts: Alerts) -> bool:
-        until_ms = now_ms() + settings.alerts.deliver_s * 1000
-        return said(alerts.deliverer.deliver(until_ms=until_ms), say)
+        until_ms = now_ms() + max(1, settings.alerts.deliver_s) * 1000
+        return said(alerts.deliverer.deliver(until_ms=until_ms, stop_ms=until_ms), say)
 
     return not settings.alerts.endpoints or _tried(settings, delivered, say)
 

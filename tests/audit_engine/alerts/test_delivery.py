@@ -247,6 +247,24 @@ def test_one_that_hangs_keeps_no_other_back(tmp_path: Path) -> None:
     assert by_thread(once(well.taken)) == by_thread(TOLD)
 
 
+def test_a_run_does_not_wait_for_a_slow_receiver_for_ever(tmp_path: Path) -> None:
+    """Each answer takes twenty seconds: when the minute is over, what is left waits for the next time."""
+    clock = Clock()
+
+    class Slow:
+        def post(self, *_: object) -> Answer:
+            clock.ms += 20_000
+            return Answer(status=200, retry_after=None, body="")
+
+    many = [opened(f"f{number}", subject=f"c{number}/T1/0") for number in range(10)]
+    ours = deliverer(tmp_path, endpoint("http://slow"), clock=clock, transport=Slow())
+    ours.take_in(Runs(run(1, *many)))
+
+    first = ours.deliver(until_ms=clock.ms + 60_000, stop_ms=clock.ms + 60_000)["ops"]
+    assert (first.sent, first.waiting) == (3, 7)
+    assert ours.deliver()["ops"].waiting == 0
+
+
 def test_a_new_endpoint_is_told_what_is_open_and_no_history(tmp_path: Path) -> None:
     """Nobody wants a month of alerts that are over: each open thread once, and all that comes then."""
     clock = Clock()
