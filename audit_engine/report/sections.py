@@ -80,7 +80,7 @@ def unknown(gathered: Gathered) -> Markup | None:
     total = _verdicts(gathered.run).get("INDETERMINATE", 0)
     if not (total or unmet or silent or not gathered.run["counts"]["logs"]):
         return None
-    reasons = Counter(_reason(one) for each in dark for one in dict.fromkeys(each["missing"]))
+    reasons = Counter(str(one) for each in dark for one in dict.fromkeys(each["missing"]))
     rows = [
         tag("li", tag("b", things(logs, "log")), tag("span", why))
         for why, logs in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))[:REASONS_MAX]
@@ -320,14 +320,6 @@ def _gate(run: Row) -> str:
         return "not used"
     unmet = [str(each["name"]) for each in run["gate"] if not each["is_met"]]
     return f"not met: {', '.join(unmet)}" if unmet else f"all {len(run['gate'])} expectations met"
-
-
-def _reason(text: str) -> str:
-    """Without what makes the same reason another in each log."""
-    sort, colon, detail = str(text).partition(": ")
-    if colon and sort in ("missing", "coalesced", "cause_unknown", "too_many"):
-        return f"{sort.replace('_', ' ')}: {detail}"
-    return str(text)
 
 
 def provenance(gathered: Gathered) -> Markup:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from audit_engine.report.markup import Markup, tag
+from rules.catalogue.page import SEVERITY_WORDS as CATALOGUE_WORDS
 
 TITLES: Mapping[str, str] = {
     "START-01": "A log start went back",
@@ -54,12 +55,12 @@ TITLES: Mapping[str, str] = {
     "AUD-06": "Evidence came too late",
     "AUD-07": "The canary's fault was not found",
 }
-SEVERITY_WORDS = {"C": "critical", "E": "error", "W": "warning"}
+SEVERITY_WORDS: Mapping[str, str] = {each.value: words for each, words in CATALOGUE_WORDS.items()}
 VERDICT_WORDS = {
-    "VIOLATION": "violate a rule",
+    "VIOLATION": "in violation",
     "INDETERMINATE": "cannot be told",
     "SUSPECT": "inside a grace",
-    "PASS": "pass",
+    "PASS": "passing",
 }
 DEPLOYMENT_WORDS = {"none": "not tiered", "ours": "tiered by Seawall", "kip405": "tiered by the broker"}
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))

@@ -72,7 +72,14 @@
   // The table of logs.
   const data = JSON.parse(byId("data").textContent);
   const rows = byId("rows");
-  if (!rows) { root.dataset.ready = "true"; return; }
+  const finish = () => {
+    root.dataset.ready = "true";
+    root.dataset.readyMs = String(Math.round(performance.now()));
+  };
+  if (!rows) {
+    finish();
+    return;
+  }
   const text = (at) => data.texts[at];
   const name = (at) => `${text(data.topic[at])}-${data.partition[at]}`;
   const why = (at) => {
@@ -237,6 +244,5 @@
   });
   sayOrder();
   choose();
-  root.dataset.ready = "true";
-  root.dataset.readyMs = String(Math.round(performance.now()));
+  finish();
 })();
