@@ -200,10 +200,23 @@ def _plain(limit: object) -> int:
 
 def _adopted(state: LogState) -> Keeps | None:
     """As it was at first sight (AUDIT_FACTS 18)."""
-    ms, size = state.adopted.get("retention.ms"), state.adopted.get("retention.bytes")
+    ms, size = (_adopted_value(state, key) for key in ("retention.ms", "retention.bytes"))
     if ms is None and size is None:
         return None
-    return Keeps(ms=UNLIMITED if ms is None else int(ms), bytes=UNLIMITED if size is None else int(size))
+    return Keeps(ms=UNLIMITED if ms is None else ms, bytes=UNLIMITED if size is None else size)
+
+
+def _adopted_value(state: LogState, key: str) -> int | None:
+    """The topic's own, else what its brokers went by when it was first seen."""
+    own = state.adopted.get(key)
+    if own is not None:
+        return int(own)
+    born_ms = state.clock_ms if state.born_ms is None else state.born_ms
+    return least(
+        each
+        for broker_id in hosts(state)
+        for each in _defaults_of(state, broker_id, key, born_ms, born_ms)[:1]
+    )
 
 
 def _in_force(timeline: Iterable[Setting], from_ms: int, to_ms: int) -> Iterator[Setting]:

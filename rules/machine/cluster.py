@@ -206,8 +206,8 @@ def _taken_up(state: LogState, event: ConfigEffective, *, is_topic: bool) -> Non
         state.is_kip405 = True
     if event.key == "cleanup.policy" and "compact" in (event.new_value or ""):
         state.was_compacted = True
-    if event.key in RETENTION_KEYS and event.key not in state.adopted:
-        state.adopted[event.key] = event.new_value if event.is_first_sight else event.old_value
+    if event.key in RETENTION_KEYS:
+        _adopt(state, event)
     if event.is_coalesced and not event.is_first_sight and event.key in RETENTION_KEYS:
         _gap(
             state,
@@ -218,6 +218,17 @@ def _taken_up(state: LogState, event: ConfigEffective, *, is_topic: bool) -> Non
             f"{event.key}: a snapshot stands for changes that nobody saw",
             is_closed=True,
         )
+
+
+def _adopt(state: LogState, event: ConfigEffective) -> None:
+    """The value at the log's first sight. A topic is made with its settings before its replicas are there:
+    these are what it begins with, and change nothing. None: its brokers' default."""
+    if event.is_first_sight:
+        state.adopted.setdefault(event.key, event.new_value)
+    elif state.born_ms is None or event.occurred_at_ms <= state.born_ms:
+        state.adopted[event.key] = event.new_value
+    else:
+        state.adopted.setdefault(event.key, event.old_value)
 
 
 def broker_started(state: LogState, event: BrokerStarted, terms: Terms) -> None:
