@@ -12,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rules.machine import authority
 from rules.machine.fold import fold
 from rules.machine.state import LogState
 from rules.machine.terms import Terms
 from rules.machine.told import Told
+
+# What the mere passing of time brings about, whatever is deleted: that something waits to go, or to end.
+_OF_WAITING = frozenset({"RET-05", "RET-06", "SEG-11"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +39,14 @@ def would_be(state: LogState, deletion: Iterable[Told], terms: Terms) -> MayDele
     said = list(deletion)
     if not said:
         return Keep(reasons=("nothing was asked",))
-    until_ms = max(each.observed_at_ms for each in said) + terms.settle_ms + 1
+    settle_ms = authority.terms_here(state, terms).settle_ms
+    until_ms = max(each.observed_at_ms for each in said) + settle_ms + 1
     before = fold(state, [], terms, as_of_ms=max(state.clock_ms, min(each.observed_at_ms for each in said)))
     after = fold(before, said, terms, as_of_ms=until_ms)
     reasons = [
-        f"{each.rule_id}: {each.note}" for key, each in after.findings.items() if key not in before.findings
+        f"{each.rule_id}: {each.note}"
+        for key, each in after.findings.items()
+        if key not in before.findings and each.rule_id not in _OF_WAITING
     ]
     reasons += [f"{each.sort}: {each.detail}" for each in after.gaps if each not in before.gaps]
     reasons += [f"{each.sort}: {each.detail}" for each in before.gaps if each.closed_ms is None]

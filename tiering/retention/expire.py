@@ -2,7 +2,8 @@
 
     Advance           the log's record with the new start, based on the record that the decision was made from
     Remove, for each  1  look again: it is still the first to go
-                      2  DELETE_STARTED, read back
+                         and the audit's own machine would not condemn it (`audit_gate`)
+                  2  DELETE_STARTED, read back
                       3  look again: nothing came in between (a hold, a restore, another leader)
                       4  a delete marker on .json, .aux and .log, each at its pace
                       5  DELETE_FINISHED, read back
@@ -26,6 +27,7 @@ from typing import Any, Protocol
 from rules.events import DeleteCause, DeleteFinished, DeleteStarted, EventSink
 from rules.identity import LogId
 from tiering.errors import StatedError
+from tiering.retention.audit_gate import before_removal
 from tiering.retention.expiry import Advance
 from tiering.retention.facts import TierCopy, TierFacts
 from tiering.retention.forgetting import to_forget
@@ -185,6 +187,8 @@ def _remove(log: LogId, copy: TierCopy, cause: DeleteCause, ports: Ports) -> Kee
     if record.state is SegmentState.DELETE_STARTED:
         offset, deleting = copy.metadata_offset, record  # said once more, in the same words: it may be lost
     else:
+        if kept := before_removal(now, copy, cause):
+            return kept
         ports.removing(copy)
         deleting = _next_state(record, SegmentState.DELETE_STARTED, now.facts, ports)
         offset = ports.tier.publish(deleting)

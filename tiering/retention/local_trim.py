@@ -2,7 +2,7 @@
 
     1  look, and decide
     2  ask the store for the .log and .aux of every copy that the certificate names: version, size, checksum
-    3  look again: it is still the same decision, to the letter
+    3  look again: it is still the same decision, to the letter, and the audit would not condemn it
     4  emit the certificate; the sink returns when it is durable
     5  DeleteRecords, once, with a deadline
     6  read the log's start back from its leader, whatever was answered
@@ -30,6 +30,7 @@ from rules.events import EventSink, TrimCertified, TrimOutcome, TrimResult
 from rules.identity import LogId, ObjectRef
 from tiering.cluster.interface import Cause, LeaderOffsets, OffsetsSource, TopicPartition, Unknown
 from tiering.errors import StatedError
+from tiering.retention.audit_gate import before_trim
 from tiering.retention.local import Trim, TrimFacts, trim_decision
 from tiering.retention.reasons import Keep, Reason
 from tiering.segments.records import SegmentId, SegmentRecord
@@ -107,8 +108,8 @@ def trim(log: LogId, partition: TopicPartition, ports: TrimPorts) -> TrimRun:
     covering = _covering(log, plan, ports)
     if isinstance(covering, Keep):
         return TrimRun(plan=plan, stopped=covering)
-    if changed := _changed(plan, ports):
-        return TrimRun(plan=plan, stopped=changed)
+    if kept := _changed(plan, ports):
+        return TrimRun(plan=plan, stopped=kept)
     certificate = _certificate(log, partition, plan, covering, ports)
     ports.sink.emit(certificate)
     answered = ports.requests.delete_records(partition, plan.up_to)
@@ -205,11 +206,12 @@ def _not_as_recorded(ref: ObjectRef, objects: Heads) -> str | None:
 
 def _changed(plan: Trim, ports: TrimPorts) -> Keep | None:
     """Why the plan does not stand after a second look, if it does not."""
-    again = trim_decision(ports.look())
+    facts = ports.look()
+    again = trim_decision(facts)
     if isinstance(again, Keep):
         return again
     if again == plan:
-        return None
+        return before_trim(facts, plan)
     detail = f"a second look would trim up to {again.up_to}, by other facts"
     return Keep(reason=Reason.CHANGED_MEANWHILE, detail=detail)
 

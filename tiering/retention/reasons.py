@@ -20,6 +20,7 @@ class Reason(str, Enum):
     NOT_LEADING = "not_leading"  # the claim that stands is not this agent's
     HELD = "held"
     NOT_EXPIRED = "not_expired"
+    AUDIT_WOULD_CONDEMN = "audit_would_condemn"  # the audit's own machine, asked before
     AT_FRONTIER = "at_frontier"  # all that is in the tier has gone, or may
 
     # of expiry

@@ -185,6 +185,7 @@ def test_an_end_that_nobody_tells_is_a_failure(agent: Agent) -> None:
 
 def test_the_blast_limit_outlives_the_process(agent: Agent) -> None:
     """Four segments an hour: what went before a restart counts, and the fifth waits for the hour to pass."""
+    agent.now_ms += 30 * DAY_MS  # so that the youngest copy has expired, too
     for base in range(300, 900, 100):
         agent.copy(LOG, base, base + 100)
     agent.change(LOG, log_start=900, occurred_at_ms=agent.now_ms - 2 * DAY_MS)

@@ -257,8 +257,10 @@ def test_every_rule_has_its_trouble() -> None:
 
 @pytest.mark.parametrize("rule", UNGUARDED)
 def test_without_any_one_rule_a_history_is_found(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
-    """The model is worth something: each rule is the only thing between some history and a loss."""
+    """The model is worth something: each rule is the only thing between some history and a loss, but for the
+    audit's own machine, which is asked behind all of them."""
     UNGUARDED[rule](monkeypatch)
+    monkeypatch.setattr(local_trim, "before_trim", _nothing)
 
     @given(troubled((rule,)))
     @settings(
