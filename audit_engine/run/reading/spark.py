@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,13 @@ from audit_engine.run.errors import NoSuchFinding
 from audit_engine.tables.results import FINDINGS, RUNS, STATEMENTS
 
 _SEVERITIES = ("C", "E", "W")
+
+
+class Unfinished(NamedTuple):
+    """An attempt at a run that wrote rows, and was not finished."""
+
+    run: int
+    wrote_ms: int
 
 
 class Verdicts:
@@ -35,6 +42,21 @@ class Verdicts:
             return []
         rows = self._spark.read.format("delta").load(path).orderBy(F.desc("run")).limit(limit).collect()
         return [_decoded(row.asDict(), ("cut", "terms", "gate", "counts")) for row in rows]
+
+    def unfinished(self) -> Unfinished | None:
+        """What the newest attempt left, where no run's row names it: it was killed, failed, or is at work."""
+        path = f"{self._root}/{STATEMENTS}"
+        if not DeltaTable.isDeltaTable(self._spark, path):
+            return None
+        last = self.runs(1)
+        after = F.col("run") > (last[0]["run"] if last else 0)
+        [row] = (
+            self._spark.read.format("delta").load(path).where(after).agg(F.max("run").alias("run")).collect()
+        )
+        if row["run"] is None:
+            return None
+        [wrote] = DeltaTable.forPath(self._spark, path).history(1).select("timestamp").collect()
+        return Unfinished(run=row["run"], wrote_ms=int(wrote["timestamp"].timestamp() * 1000))
 
     def findings(self) -> list[dict[str, Any]]:
         """As the last run left them: worst first, an incident's together, its root first."""

@@ -16,18 +16,15 @@ from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from audit_engine.run.history.difference import Difference
-    from audit_engine.run.history.spark import Replayed
+    from audit_engine.run.history.spark import History, Replayed
 
 NAMES = {"C": "critical", "E": "error", "W": "warning"}
 Told = Mapping[str, Any]
 
 
 def replay(
-    spark: SparkSession,
-    root: str,
+    history: History,
     *,
     from_ms: int | None,
     to_ms: int | None,
@@ -36,11 +33,9 @@ def replay(
 ) -> int:
     """The exit code. With `rules`, what they find otherwise; without, what stands and stood in the period."""
     from audit_engine.run.history.difference import difference, in_period
-    from audit_engine.run.history.spark import History
     from seawall.audit.ruleset import read_file
 
     on_trial = None if rules is None else read_file(rules)  # refused before anything is judged
-    history = History(spark, root)
     terms = history.live_terms()
     begin_ms, end_ms = from_ms or 0, history.last_cut.as_of_ms if to_ms is None else to_ms
     live = history.replay(terms, from_ms=begin_ms, to_ms=end_ms)

@@ -142,13 +142,14 @@ def _of_the_past(
     to_ms = None if until is None else _moment_ms(until, "--to")
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise typer.BadParameter("the period ends before it begins", param_hint="--to")
+    from audit_engine.run.history.spark import History
     from audit_engine.tables.place import root_of
     from seawall.audit.spark import session
     from seawall.cli.audit.replay import replay
 
     root = root_of(tables_at(settings))
     with session(settings, root) as (spark, _):
-        code = replay(spark, root, from_ms=from_ms, to_ms=to_ms, rules=rules, as_json=as_json)
+        code = replay(History(spark, root), from_ms=from_ms, to_ms=to_ms, rules=rules, as_json=as_json)
     raise typer.Exit(code)
 
 

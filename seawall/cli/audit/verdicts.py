@@ -19,9 +19,11 @@ from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import EndpointUrl, Json, Region, load_settings
 
 if TYPE_CHECKING:
-    from audit_engine.run.reading.spark import Verdicts
+    from audit_engine.run.reading.spark import Unfinished, Verdicts
 
 STALE_MS = 26 * 3600 * 1000  # a daily run, and two hours
+UNFINISHED_MS = 3600 * 1000  # no run takes so long between two of its writes
+DISBELIEVED = ("AUD-04", "AUD-07")
 
 
 def status(
@@ -34,15 +36,19 @@ def status(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """Say what the last runs came to, and whether they happen.
+    """Say what the last runs came to, and whether they happen. For a monitor that is asked every hour.
 
-    Exits with the last run's code, and with 4 where there is none, it is too old, or it judged fewer logs
-    than the one before.
+    Exits with the last run's code, and with 4 where there is none, where it is older than it may be, where it
+    judged fewer logs than the one before (a log that was deleted is carried, and judged as gone), where a
+    newer one wrote rows and was not finished within an hour, or where the auditor found itself to be blind or
+    its tables to be changed (AUD-04, AUD-07).
     """
     with _verdicts(context, tables, endpoint_url, region) as verdicts:
         runs = verdicts.runs(10)
+        unfinished = verdicts.unfinished()
+        own = [each for each in verdicts.findings() if each["status"] == "open"] if runs else []
     now_ms = int(datetime.now(timezone.utc).timestamp() * 1000)
-    worries = _worries(runs, now_ms, int(stale_after_hours * 3_600_000))
+    worries = worries_of(runs, unfinished, own, now_ms, int(stale_after_hours * 3_600_000))
     if as_json:
         typer.echo(json.dumps({"runs": runs, "worries": worries}, indent=2))
     else:
@@ -58,10 +64,23 @@ def _code(row: dict[str, Any]) -> int:
     return exit_code(row["verdict"], is_let_be=row["counts"].get("open_findings") == 0)
 
 
-def _worries(runs: list[dict[str, Any]], now_ms: int, stale_ms: int) -> list[str]:
-    if not runs:
-        return ["no run was ever finished"]
+def worries_of(
+    runs: list[dict[str, Any]],
+    unfinished: Unfinished | None,
+    findings: list[dict[str, Any]],
+    now_ms: int,
+    stale_ms: int,
+) -> list[str]:
+    """Why the last runs are not to be believed, whatever they say. `findings`: those that are open."""
     worries = []
+    if unfinished is not None and now_ms - unfinished.wrote_ms > UNFINISHED_MS:
+        worries.append(
+            f"run {unfinished.run} failed half-way: it last wrote at {_time(unfinished.wrote_ms)}; nothing"
+            " of it counts"
+        )
+    if not runs:
+        return ["no run was ever finished", *worries]
+    worries += [f"{each['rule_id']}: {each['note']}" for each in findings if each["rule_id"] in DISBELIEVED]
     if now_ms - runs[0]["as_of_ms"] > stale_ms:
         worries.append(f"the last run judged as of {_time(runs[0]['as_of_ms'])}; nothing later was looked at")
     if len(runs) > 1 and runs[0]["counts"]["logs"] < runs[1]["counts"]["logs"]:
