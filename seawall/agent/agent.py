@@ -45,8 +45,9 @@ from seawall.agent.lock import locked
 from seawall.agent.loops import Loop, LoopContext, turn
 from seawall.agent.metrics import AgentMetrics, Tally
 from seawall.agent.observe_only import ObserveOnly
-from seawall.agent.observing import Ground, Observing, posts
+from seawall.agent.observing import Observing
 from seawall.agent.policy import PolicyWatch
+from seawall.agent.posts import Ground, posts
 from seawall.agent.publishing import Publishing, open_spool
 from seawall.agent.rates import Uploaders
 from seawall.agent.removing import Removing, Told

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rules.events import LeaderChanged, Source, TopicCreated
-from seawall.agent.observing import Post, metadata
+from seawall.agent.posts import Post, metadata
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.waiting import wait_until

@@ -17,7 +17,8 @@ from rules.events import DirectoryOffline, Event, EvidenceGap, LogBaseline, Sour
 from seawall.agent.health import Health
 from seawall.agent.loops import LoopContext
 from seawall.agent.metrics import Collected, Tally
-from seawall.agent.observing import Ground, Observing, Post, log_dirs, posts
+from seawall.agent.observing import Observing
+from seawall.agent.posts import Ground, Post, log_dirs, posts
 from seawall.agent.sink import LoggedSink
 from seawall.agent.world import Clockwork
 from seawall.local.waiting import wait_until
