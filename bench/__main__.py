@@ -8,7 +8,15 @@ import sys
 
 import bench
 
-NOT_BENCHMARKS = {"__main__", "harness", "segments", "kafka_tools"}
+NOT_BENCHMARKS = {
+    "__main__",
+    "harness",
+    "segments",
+    "kafka_tools",
+    "parallel_consumer_jars",
+    "scaler_model",
+    "scaler_record",
+}
 
 
 def main(names: list[str]) -> None:

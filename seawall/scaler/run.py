@@ -78,7 +78,7 @@ def run(settings: Settings, world: World) -> None:
     )
     with closing(shared), Desk(around) as desk:
         desk.on_change(_Told(by=by, log=world.log))
-        health = Health(now_ms=lambda: time.time_ns() // 1_000_000)
+        health = _Health(desk)
         registry = CollectorRegistry()
         registry.register(Collected(collected=lambda: collected(desk)))
         endpoint = HttpEndpoint(settings.scaler.metrics_listen, health=health, registry=registry)
@@ -103,6 +103,17 @@ async def _served(
         world.on_listening(address, endpoint.address)
 
     await serve(desk, listen, tls=tls, stop=stop, on_listening=listening)
+
+
+class _Health(Health):
+    """Ready is who has read what is known; before, every call is answered with UNAVAILABLE."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(now_ms=lambda: time.time_ns() // 1_000_000)
+        self._desk = desk
+
+    def doubts(self) -> dict[str, str]:
+        return {} if self._desk.is_ready else {"log": "what was known before is being read"}
 
 
 class _Told:

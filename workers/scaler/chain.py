@@ -4,7 +4,7 @@ restarted.
 A link is a sample, with what is said of the group by it and what is remembered. Links stand in a log that has
 one order for all; each names its place in the chain, and of two for one place the first in the log is the
 one. So two replicas that sample at the same moment make one link, and whoever reads the log knows what all
-know: docs/decisions/0016-scalers-agree-by-a-log.md.
+know: docs/decisions/0023-scalers-agree-by-a-log.md.
 
 Times in a chain are of one clock, that of its links: whoever reads one as it is written carries on from there
 by its own monotonic clock. No clock of two machines is ever compared but to tell how long ago a link was

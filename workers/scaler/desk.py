@@ -80,6 +80,7 @@ class Desk:
         self._changed = Condition()
         self._objects: dict[str, _Object] = {}
         self._chains: dict[str, Chain] = {}
+        self._groups: dict[GroupKey, dict[str, _Object]] = {}
         self._samplers: dict[GroupKey, Thread] = {}
         self._listeners: list[Callable[[Link], None]] = []
         self._stop = Event()
@@ -127,11 +128,11 @@ class Desk:
             if len(self._objects) >= OBJECTS_MAX:
                 raise TooMany(f"{OBJECTS_MAX} objects are seen to already")
             self._objects[key] = _Object(options=options, asked_s=now_s)
+            self._groups.setdefault(options.key, {})[key] = self._objects[key]
             if options.key not in self._samplers and not self._stop.is_set():
                 thread = Thread(target=self._sample, args=(options.key,), name="scaler-sample", daemon=True)
                 self._samplers[options.key] = thread
                 thread.start()
-            self._changed.notify_all()
         return key, options
 
     def word(self, key: str) -> Evaluation | Unknown:
@@ -192,19 +193,24 @@ class Desk:
         while not self._stop.is_set():
             with self._changed:
                 now_s = self._around.monotonic_s()
-                for name in [n for n, each in self._objects.items() if now_s - each.asked_s > FORGET_S]:
-                    del self._objects[name]
-                mine = {name: each for name, each in self._objects.items() if each.options.key == key}
+                mine = self._kept(key, now_s)
                 if not mine:
-                    del self._samplers[key]
+                    del self._samplers[key], self._groups[key]
                     return
                 due = {name: self._due_s(name, each, now_s, late) for name, each in mine.items()}
-                pause_s = min(due.values())
-                if pause_s > 0 or not self.is_ready:
-                    self._changed.wait(max(pause_s, 0.01) if self.is_ready else READ_S)
-                    continue
-            self._turn(key, {name: mine[name] for name, left_s in due.items() if left_s <= 0})
+            left_s = min(due.values())
+            if left_s > 0 or not self.is_ready:
+                self._stop.wait(min(max(left_s, 0.01), READ_S) if self.is_ready else READ_S)
+                continue
+            self._turn(key, {name: each for name, each in mine.items() if due[name] <= 0})
             late = self._around.chance() * TURN_SHARE
+
+    def _kept(self, key: GroupKey, now_s: float) -> dict[str, _Object]:
+        """The objects of a group that somebody still asks about."""
+        mine = self._groups[key]
+        for name in [n for n, each in mine.items() if now_s - each.asked_s > FORGET_S]:
+            del mine[name], self._objects[name]
+        return dict(mine)
 
     def _due_s(self, name: str, each: _Object, now_s: float, late: float) -> float:
         chain = self._chains.get(name)

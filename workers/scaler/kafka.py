@@ -15,7 +15,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import replace
@@ -46,7 +47,7 @@ GRACE_S = 2.0  # on top, for a client that does not keep to its own timeout
 TAIL_OFFSETS_MAX = 10  # so many are read to see whether they are markers
 TAIL_READ_S = 2.0
 TAILS_MAX = 10_000  # of which it is remembered what they were
-NO_COMMIT = -1001
+RENEW_S = 10.0  # a client is not thrown away more often
 
 V = TypeVar("V")
 _log = logging.getLogger(__name__)
@@ -62,37 +63,54 @@ _SETTLED = frozenset({ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY, Consu
 class KafkaGroups:
     """The groups of one cluster. May be asked by several threads."""
 
-    def __init__(self, librdkafka: Mapping[str, str], *, request_s: float = REQUEST_S) -> None:
+    def __init__(
+        self,
+        librdkafka: Mapping[str, str],
+        *,
+        request_s: float = REQUEST_S,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._config: dict[str, Any] = {"client.id": "seawall-scaler", **librdkafka}
         self._request_s = request_s
         self._client = AdminClient(self._config, logger=_log)
+        self._monotonic_s = monotonic_s
+        self._renewed_s = monotonic_s()
         self._lock = threading.Lock()
         self._stood: dict[tuple[str, str, int], tuple[int, int]] = {}  # what was committed, and the end
         self._markers: dict[tuple[str, str, int], tuple[int, int]] = {}  # where nothing is left but markers
 
     def look(self, options: Options) -> Sample:
+        client = self._client
         try:
-            return self._look(options)
+            return self._look(client, options)
         except KafkaException as refused:
+            self._renew(client)
             error: KafkaError = refused.args[0]
             raise Unseen(error.str()) from refused
         except NotInTime as late:
+            self._renew(client)
             raise Unseen(f"no answer within {self._request_s + GRACE_S:g} s") from late
 
-    def _look(self, options: Options) -> Sample:
+    def _renew(self, failed: AdminClient) -> None:
+        """What a client asks of "the controller" goes to a broker that it once chose: if that died, a new one
+        chooses again. The old one ends with the last thread that asks it."""
+        with self._lock:
+            if self._client is failed and self._monotonic_s() - self._renewed_s >= RENEW_S:
+                self._renewed_s = self._monotonic_s()
+                self._client = AdminClient(self._config, logger=_log)
+
+    def _look(self, client: AdminClient, options: Options) -> Sample:
         topic, group = options.topic, options.consumer_group
         described = self._of(
-            self._client.describe_topics(TopicCollection([topic]), request_timeout=self._request_s)[topic]
+            client.describe_topics(TopicCollection([topic]), request_timeout=self._request_s)[topic]
         )
         leaders = {each.id: each.leader for each in described.partitions}
-        members = self._of(
-            self._client.describe_consumer_groups([group], request_timeout=self._request_s)[group]
-        )
+        members = self._of(client.describe_consumer_groups([group], request_timeout=self._request_s)[group])
         all_of_them = [TopicPartition(topic, number) for number in sorted(leaders)]
-        commits = self._commits(group, all_of_them)
+        commits = self._commits(client, group, all_of_them)
         led = [each for each in all_of_them if (node := leaders[each.partition]) is not None and node.id >= 0]
-        starts = self._offsets(led, _EARLIEST, options)
-        ends = self._offsets(led, _LATEST, options)
+        starts = self._offsets(client, led, _EARLIEST, options)
+        ends = self._offsets(client, led, _LATEST, options)
         partitions = tuple(
             _partition(number, *(of.get(number, "no leader") for of in (commits, starts, ends)))
             for number in sorted(leaders)
@@ -110,20 +128,22 @@ class KafkaGroups:
     def _of(self, future: Future[V]) -> V:
         return future.result(self._request_s + GRACE_S)
 
-    def _commits(self, group: str, partitions: list[TopicPartition]) -> dict[int, int | str]:
+    def _commits(
+        self, client: AdminClient, group: str, partitions: list[TopicPartition]
+    ) -> dict[int, int | str]:
         asked = ConsumerGroupTopicPartitions(group, partitions)
-        futures = self._client.list_consumer_group_offsets(
+        futures = client.list_consumer_group_offsets(
             [asked], require_stable=True, request_timeout=self._request_s
         )
         found = self._of(futures[group]).topic_partitions
         return {each.partition: each.error.str() if each.error is not None else each.offset for each in found}
 
     def _offsets(
-        self, partitions: list[TopicPartition], spec: OffsetSpec, options: Options
+        self, client: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec, options: Options
     ) -> dict[int, int | str]:
         if not partitions:
             return {}
-        futures = self._client.list_offsets(
+        futures = client.list_offsets(
             dict.fromkeys(partitions, spec),
             isolation_level=_LEVELS[options.isolation],
             request_timeout=self._request_s,

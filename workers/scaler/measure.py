@@ -81,7 +81,7 @@ def measure(options: Options, window: Window, *, tails: Mapping[int, int], settl
         judged=judged,
         lag=lag,
         waiting=waiting,
-        persistent=_held(lag, options.sustain_s, options.lag_threshold, options),
+        persistent=_held(_with_dips(raw, lag, options), options.sustain_s, options.lag_threshold, options),
         low=_held(lag, options.release_s, None, options),
         idle=windows.held_for(
             waiting,
@@ -110,6 +110,13 @@ def _held(lag: Series, seconds: float, threshold: int | None, options: Options) 
         samples_min=options.min_samples,
         gap_max_s=options.gap_max_s,
     )
+
+
+def _with_dips(raw: Series, lag: Series, options: Options) -> Series:
+    """Smoothed, but where a sample was down at the exit: a group that was there has caught up, however
+    shortly. Of consumers that commit once a minute no more than that is seen."""
+    exit_lag = options.lag_threshold_exit
+    return [low if low[1] <= exit_lag else even for low, even in zip(raw, lag, strict=True)]
 
 
 def _since(samples: tuple[Sample, ...], from_s: float) -> tuple[Sample, ...]:

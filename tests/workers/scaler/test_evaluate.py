@@ -42,6 +42,15 @@ def test_one_sample_below_ends_the_time() -> None:
     assert moves(seen) == []
 
 
+def test_a_dip_to_the_exit_ends_the_time_though_smoothing_hides_it() -> None:
+    """Who commits once a minute has caught up for one sample in six: the median never sees it."""
+    seen = Seen(roomy())
+
+    seen.lags(([900, 900, 900, 900, 900, 5]) * 10)
+
+    assert moves(seen) == []
+
+
 def test_a_lag_that_stays_scales_out_with_its_samples() -> None:
     """At the threshold for all of 120 s; the reason says of which time it speaks."""
     seen = Seen(roomy())
