@@ -77,7 +77,7 @@ def run(settings: Settings, world: World) -> None:
         by=by,
     )
     with closing(shared), Desk(around) as desk:
-        desk.on_change(_Told(by=by, log=world.log))
+        desk.on_change(Told(by=by, log=world.log))
         health = _Health(desk)
         registry = CollectorRegistry()
         registry.register(Collected(collected=lambda: collected(desk)))
@@ -116,7 +116,7 @@ class _Health(Health):
         return {} if self._desk.is_ready else {"log": "what was known before is being read"}
 
 
-class _Told:
+class Told:
     """One line in the log for each decision and each new alert, by the replica that wrote the link."""
 
     def __init__(self, *, by: str, log: Any) -> None:

@@ -227,6 +227,7 @@ class Desk:
             self.counts.unseen += 1
             return self._troubled(due, str(trouble))
         except Exception as trouble:  # noqa: BLE001 the thread's edge: the group would never be looked at again
+            self.counts.unseen += 1
             _log.exception("looking at %s", key)
             return self._troubled(due, repr(trouble))
         self.counts.samples += 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.workers.scaler.world import QUICK, FakeGroups, desk, wait_until
-from workers.scaler.desk import Desk, Unknown
-from workers.scaler.options import OptionRefused
-from workers.scaler.ports import InMemoryLog
-from workers.scaler.values import Evaluation
+from workers.scaler.chain import Link
+from workers.scaler.desk import Desk, TooMany, Unknown
+from workers.scaler.options import OptionRefused, Options
+from workers.scaler.ports import InMemoryLog, Unwritten
+from workers.scaler.values import Evaluation, Sample
 
 
 def known(at: Desk, key: str) -> Evaluation | None:
@@ -76,6 +77,68 @@ def test_what_was_known_is_known_after_a_restart() -> None:
 
     assert word is not None
     assert word.lag_records == 30
+
+
+def test_a_link_that_cannot_be_written_is_no_word() -> None:
+    """What is said was read from the log: one that takes nothing leaves nothing to say, and why."""
+
+    class Full(InMemoryLog):
+        def append(self, link: Link) -> None:
+            raise Unwritten("the topic takes nothing")
+
+    with desk(FakeGroups(lag=30), Full()) as at:
+        key, _ = at.opened("ns", "orders", QUICK)
+        wait_until(lambda: at.counts.unwritten > 1)
+        word = at.word(key)
+
+    assert isinstance(word, Unknown)
+    assert "takes nothing" in word.why
+
+
+def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KEDA has no call to say that an object is gone: its sampler ends, and begins again with the next
+    call.
+    """
+    monkeypatch.setattr("workers.scaler.desk.FORGET_S", 0.3)
+    groups = FakeGroups(lag=30)
+    with desk(groups) as at:
+        key, _ = at.opened("ns", "orders", QUICK)
+        wait_until(lambda: not at.words())
+        gone = at.word(key)
+        at.opened("ns", "orders", QUICK)
+        wait_until(lambda: known(at, key) is not None)
+
+    assert isinstance(gone, Unknown)
+
+
+def test_a_defect_in_looking_is_told_and_looking_goes_on() -> None:
+    """Whatever a client raises, the group is looked at again."""
+
+    class Broken(FakeGroups):
+        def look(self, options: Options) -> Sample:
+            if self.looks < 2:
+                self.looks += 1
+                raise ValueError("not of ours")
+            return super().look(options)
+
+    groups = Broken(lag=30)
+    with desk(groups) as at:
+        key, _ = at.opened("ns", "orders", QUICK)
+        wait_until(lambda: known(at, key) is not None)
+
+    assert at.counts.unseen == 2
+
+
+def test_more_objects_than_are_seen_to_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit, and one that is already seen to is not over it."""
+    monkeypatch.setattr("workers.scaler.desk.OBJECTS_MAX", 1)
+    with desk(FakeGroups()) as at:
+        key, _ = at.opened("ns", "orders", QUICK)
+        with pytest.raises(TooMany):
+            at.opened("ns", "other", QUICK)
+        again, _ = at.opened("ns", "orders", QUICK)
+
+    assert again == key
 
 
 def test_a_cluster_that_nobody_named_is_refused_by_its_key() -> None:

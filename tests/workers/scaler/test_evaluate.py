@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workers.scaler.seen import Seen, options, partition
 from workers.scaler.options import Options
-from workers.scaler.values import Move, Verdict
+from workers.scaler.values import Move, PartitionSample, Verdict
 
 
 def roomy(**told: object) -> Options:
@@ -231,6 +232,21 @@ def test_partitions_that_are_not_known_set_nothing_low() -> None:
         of_high = high.see(partition(committed=turn, end=turn * 20 + 800), gone)
 
     assert (of_low.verdict, of_high.verdict) == (Verdict.UNKNOWN, Verdict.PERSISTENT)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "asked"),
+    [((), ()), ((partition(committed=1, end=2),), (7,)), ((partition(unknown="no leader"),), ())],
+)
+def test_no_partitions_are_not_an_empty_backlog(
+    partitions: tuple[PartitionSample, ...], asked: tuple[int, ...]
+) -> None:
+    """A topic without any, without those that are asked for, or without any that is known."""
+    seen = Seen(roomy(partitions=asked))
+
+    words = [seen.see(*partitions) for _ in range(5)]
+
+    assert {word.verdict for word in words} == {Verdict.UNKNOWN}
 
 
 LAGS = st.lists(st.integers(0, 2_000), min_size=1, max_size=80)
