@@ -68,7 +68,7 @@ RULES = (
     Rule(
         id="SEG-04",
         invariant=(
-            "A segment's record can be true: base below end, data and count inside, a sane newest time."
+            "A segment's record can be true: base below end, data, count and epochs inside, a sane time."
         ),
         evidence=("copy_started", "copy_finished"),
         severity=Severity.ERROR,

@@ -137,7 +137,8 @@ class Restored(LogEvent):
     """A range was put back and read back. `objects` are what it was put back from.
 
     `broker_id` is the host of a log directory, `generation` the tier's new one; None elsewhere. Retention
-    leaves it alone until `keep_until_ms`. Does not say that it is there today (`scrubbed`).
+    leaves it alone until `keep_until_ms`. The plan's range stands beside what was put back. Does not say that
+    it is there today (`scrubbed`).
     """
 
     kind: ClassVar[str] = "restored"
@@ -151,6 +152,9 @@ class Restored(LogEvent):
     generation: int | None
     keep_until_ms: int | None
     objects: tuple[ObjectRef, ...]
+    plan_hash: str | None = None  # of the plan that was carried out
+    planned_start: int | None = None
+    planned_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from rules.events import (
     RestoreTarget,
     TopicDeleted,
 )
-from rules.machine import authority
+from rules.machine import authority, fabricated
 from rules.machine.findings import close, close_covered, happened
 from rules.machine.replicas import seen_in_sync
 from rules.machine.spans import cut, join, meet, normal, span
@@ -232,6 +232,7 @@ def _adopt(state: LogState, event: ConfigEffective) -> None:
 
 
 def broker_started(state: LogState, event: BrokerStarted, terms: Terms) -> None:
+    fabricated.started(state, event, terms)
     if event.is_clean:
         return
     since = event.occurred_at_ms if event.not_before_ms is None else event.not_before_ms
@@ -325,6 +326,18 @@ def restored(state: LogState, event: Restored, terms: Terms) -> None:
             note=f"restore {event.restore_id} put back nothing: its range is empty",
         )
         return
+    planned = (event.planned_start, event.planned_end)
+    if None not in planned and planned != (event.start_offset, event.end_offset):
+        happened(
+            state,
+            "RST-01",
+            subject="log",
+            anchor=f"plan of {event.restore_id}",
+            severity="C",
+            ranges=span(event.start_offset, event.end_offset),
+            interval=(at_ms, at_ms),
+            note=f"[{planned[0]}, {planned[1]}) was planned, by plan {event.plan_hash}, and not done",
+        )
     if (at_ms, event.start_offset, event.end_offset) not in state.restores:
         state.restores.append((at_ms, event.start_offset, event.end_offset))
     if event.keep_until_ms is not None:

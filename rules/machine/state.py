@@ -110,6 +110,7 @@ class Copy:
     corrupt: dict[str, str] = field(default_factory=dict)  # by key: how deeply it was looked at
     is_restored: bool = False
     is_versioned: bool = False  # its objects have versions, which outlive a deletion
+    epochs: tuple[tuple[int, int], ...] = ()  # epoch and its first offset in it, where they were said
 
     @property
     def state(self) -> str:
@@ -193,6 +194,17 @@ class Fallback:
     at_ms: int
     due_ms: int
     moved_ms: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class EmptyRise:
+    """A replica's watermark rose in an interval, at whose end its log was empty."""
+
+    broker_id: int
+    before: int
+    watermark: int
+    not_before_ms: int
+    at_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -359,6 +371,8 @@ class LogState:
     restores: list[tuple[int, int, int]] = field(default_factory=list)  # at, start, end
     keep_until_ms: int | None = None
     unclean_starts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    broker_starts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # clean ones too
+    empty_rises: list[EmptyRise] = field(default_factory=list)
     deleted_ms: tuple[int, int] | None = None
     is_gone: bool = False
 

@@ -56,6 +56,8 @@ def copy_told(state: LogState, event: CopyStarted | CopyFinished, terms: Terms) 
     copy.base, copy.end = event.base_offset, event.end_offset
     if event.leader_epoch >= 0:
         copy.leader_epoch = event.leader_epoch
+    if event.epochs is not None:
+        copy.epochs = event.epochs
     if isinstance(event, CopyFinished) and event.objects:
         copy.is_versioned = all(each.version_id is not None for each in event.objects)
     _step(state, copy, event.metadata_offset, step, event.generation, event.occurred_at_ms)

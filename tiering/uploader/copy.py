@@ -296,4 +296,5 @@ def _content(record: SegmentRecord) -> dict[str, Any]:
         "size_bytes": record.size_bytes,
         "record_count": record.record_count,
         "max_timestamp_ms": record.max_timestamp_ms,
+        "epochs": tuple((each.epoch, each.start_offset) for each in record.leader_epochs),
     }

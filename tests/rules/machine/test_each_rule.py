@@ -10,6 +10,7 @@ import pytest
 
 from rules.events import (
     CopyFinished,
+    CopyStarted,
     DeleteStarted,
     EpochStarted,
     HoldPlaced,
@@ -19,6 +20,8 @@ from rules.events import (
     LossAccepted,
     Operation,
     RecordsDeleteRequested,
+    Restored,
+    RestoreTarget,
     Scrubbed,
     ScrubDepth,
     ScrubOutcome,
@@ -264,7 +267,16 @@ def two_leaders() -> History:
 def fabricated_watermark() -> History:
     h = fixture("none")
     h.watermark(3, 10_500, start=0, size_bytes=11_010_048)
+    h.after(minutes=1).restarted(3, clean=True)
+    h.after(seconds=1).watermark(3, 99_999, start=99_999, size_bytes=0)
+    return h
+
+
+def fabricated_watermark_heard_first() -> History:
+    h = fixture("none")
+    h.watermark(3, 10_500, start=0, size_bytes=11_010_048)
     h.after(minutes=1).watermark(3, 99_999, start=99_999, size_bytes=0)
+    h.restarted(3, clean=None)
     return h
 
 
@@ -376,6 +388,7 @@ CASES: tuple[tuple[Callable[[], History], set[str]], ...] = (
     (leader_that_died_before_it_replicated, set()),
     (two_leaders, {"EPO-01"}),
     (fabricated_watermark, {"HWM-03"}),
+    (fabricated_watermark_heard_first, {"HWM-03"}),
     (far_future, {"RET-06"}),
     (expired_and_kept, {"RET-05"}),
     (asked_without_permission, {"OPS-01", "START-02"}),
@@ -631,3 +644,66 @@ def test_a_copy_that_is_long_gone_is_remembered_by_name() -> None:
 
     assert {each.rule_id for each in before.findings} <= {"RET-05"}
     assert {each.rule_id for each in after.findings} - {"RET-05"} == {"SEG-01"}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "wrong"),
+    [
+        (((5, 10_000),), None),
+        (((3, 9_000), (4, 10_100), (5, 10_200)), None),
+        (((4, 10_100), (4, 10_200)), "comes after"),
+        (((4, 10_200), (5, 10_100)), "comes after"),
+        (((4, 9_000), (5, 10_400)), "begins at 10400"),
+        (((4, 10_000), (6, 10_100)), "not known to the leader of epoch 5"),
+    ],
+)
+def test_a_copys_epochs_rise_inside_it_and_are_known(
+    epochs: tuple[tuple[int, int], ...], wrong: str | None
+) -> None:
+    """SEG-04 by the epochs that its record names; the first may have begun before it."""
+    h = fixture("ours")
+    h.tier(
+        CopyStarted,
+        "s10",
+        10_000,
+        10_400,
+        data_end=10_400,
+        record_count=400,
+        size_bytes=MIB,
+        max_timestamp_ms=T0_MS,
+        epochs=epochs,
+    )
+    notes = [each.note for each in h.after(minutes=5).judged().findings if each.rule_id == "SEG-04"]
+
+    assert len(notes) == (wrong is not None)
+    assert wrong is None or wrong in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("planned", "is_found"), [((0, 3000), False), ((0, 4000), True), ((None, None), False)]
+)
+def test_a_restore_that_is_not_what_was_planned_is_found(
+    planned: tuple[int | None, int | None], is_found: bool
+) -> None:
+    """RST-01 by the plan's range; what was put back counts all the same."""
+    h = trimmed_prefix("none")
+    h.say(
+        Restored,
+        component="backup",
+        restore_id="r1",
+        principal="alice",
+        restore_target=RestoreTarget.LOG_DIRECTORY,
+        start_offset=0,
+        end_offset=3000,
+        broker_id=1,
+        generation=None,
+        keep_until_ms=None,
+        objects=(),
+        plan_hash="f" * 64,
+        planned_start=planned[0],
+        planned_end=planned[1],
+    )
+    judged = h.after(minutes=5).judged()
+
+    assert any(each.rule_id == "RST-01" for each in judged.findings) is is_found
+    assert {each.status for each in judged.findings if each.rule_id == "START-02"} == {Status.RESTORED}
