@@ -7,6 +7,7 @@
     coverage, authority      what is where; what was allowed and what was in force
     replicas, tier, cluster  events taken into the state, by who can know them
     obligations, conditions  rules about what happened; rules about a state of things
+    untrue       whether a copy's record can be true
     findings, causes         findings, and one incident of a root and its children
     fold         the machine
     verdict      what a log's day comes to, and the statement of it

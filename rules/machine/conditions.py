@@ -21,6 +21,7 @@ from rules.machine.obligations import in_doubt
 from rules.machine.spans import NONE, Spans, count, cut, join, meet, span
 from rules.machine.state import Copy, LogState, Pending, Replica
 from rules.machine.terms import DAY_MS, Terms
+from rules.machine.untrue import untrue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,31 +370,9 @@ def _overlap(copy: Copy, other: Copy, terms: Terms) -> Condition:
 
 
 def _malformed(copy: Copy) -> Iterator[Condition]:
-    wrong = None
-    if copy.base < 0 or copy.base >= copy.end:
-        wrong = f"it spans [{copy.base}, {copy.end})"
-    elif copy.data_end is not None and not copy.base <= copy.data_end <= copy.end:
-        wrong = f"its records end at {copy.data_end}"
-    elif copy.record_count is not None and not 0 <= copy.record_count <= copy.end - copy.base:
-        wrong = f"it holds {copy.record_count} records"
-    elif copy.max_timestamp_ms is not None and copy.max_timestamp_ms < -1:
-        wrong = f"its newest time is {copy.max_timestamp_ms}"
-    else:
-        wrong = _wrong_epochs(copy)
+    wrong = untrue(copy)
     if wrong is not None and not copy.state.startswith("DELETE"):
         yield _of_copy(copy, "SEG-04", "E", note=f"its record cannot be true: {wrong}")
-
-
-def _wrong_epochs(copy: Copy) -> str | None:
-    """Epochs and offsets rise, inside the range, and none is above the leader's that copied."""
-    for at, (epoch, start) in enumerate(copy.epochs):
-        if start >= copy.end or (at and start <= copy.base):  # the first may have begun below
-            return f"epoch {epoch} begins at {start}"
-        if at and (epoch <= copy.epochs[at - 1][0] or start <= copy.epochs[at - 1][1]):
-            return f"epoch {epoch} at {start} comes after {copy.epochs[at - 1]}"
-        if epoch < 0 or epoch > copy.leader_epoch >= 0:
-            return f"epoch {epoch} is not known to the leader of epoch {copy.leader_epoch} that copied it"
-    return None
 
 
 def _tables(state: LogState, terms: Terms) -> Iterator[Condition]:

@@ -51,7 +51,7 @@ def test_every_rule_is_there_with_its_severity() -> None:
 
 
 def test_what_is_a_state_and_what_happened() -> None:
-    """The list of AUDIT_FACTS 1: all else never resolves by absence. SEG-04 stays while the record does, AUD-07 until it sees again."""
+    """The list of AUDIT_FACTS 1: all else never resolves by absence. SEG-04 stays while the record does."""
     states = {each.id for each in RULES if each.sort is Sort.STATE}
 
     assert states == set(STATES.split())
