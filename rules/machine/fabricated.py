@@ -63,7 +63,8 @@ def _judge(state: LogState, terms: Terms) -> None:
     for rise in [*state.empty_rises]:
         starts = state.broker_starts.get(rise.broker_id, ())
         if not any(
-            since_ms - terms.clock_tolerance_ms <= rise.at_ms and rise.not_before_ms <= at_ms + terms.settle_ms
+            since_ms - terms.clock_tolerance_ms <= rise.at_ms
+            and rise.not_before_ms <= at_ms + terms.settle_ms
             for since_ms, at_ms in starts
         ):
             continue

@@ -58,7 +58,16 @@ from rules.events import (
     TrimCertified,
     Truncated,
 )
-from rules.machine import authority, cluster, conditions, deviations, obligations, replicas, tier
+from rules.machine import (
+    authority,
+    cluster,
+    conditions,
+    deviations,
+    fabricated,
+    obligations,
+    replicas,
+    tier,
+)
 from rules.machine.codec import copied
 from rules.machine.spans import join, span
 from rules.machine.state import RUNS_KEPT, Found, Gap, LogState, missing
@@ -226,6 +235,7 @@ def _forget(state: LogState, terms: Terms, now_ms: int) -> None:
         for broker_id, starts in state.unclean_starts.items()
         if (kept := [each for each in starts if each[1] >= horizon_ms])
     }
+    fabricated.pruned(state, horizon_ms)
     state.blast = {hour: n for hour, n in state.blast.items() if (hour + 1) * HOUR_MS >= horizon_ms}
     window_ms = authority.policy_now(state).backup_window_days * DAY_MS
     tier.bury(state, recent_ms, min(horizon_ms, now_ms - window_ms))

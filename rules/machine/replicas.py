@@ -24,7 +24,7 @@ from rules.events import (
     Source,
     Truncated,
 )
-from rules.machine import coverage
+from rules.machine import coverage, fabricated
 from rules.machine.findings import happened
 from rules.machine.spans import NONE, cut, join, meet, span
 from rules.machine.state import (
@@ -161,7 +161,7 @@ def high_watermark(state: LogState, event: HighWatermark, terms: Terms) -> None:
     _watermark(state, replica, event, event.high_watermark, is_filled=is_filled and not is_above)
     replica.log_end = event.log_end
     _disk_bytes(state, replica, event.size_bytes, event.occurred_at_ms)
-    _fabricated(state, replica, event, before, before_bytes)
+    fabricated.rose(state, replica, event, before, before_bytes, terms)
     _low_watermark(state, replica, event, terms)
     _uncommitted(state, replica, event, terms)
 
@@ -461,25 +461,6 @@ def _disk_bytes(state: LogState, replica: Replica, size_bytes: int | None, at_ms
                 if advance.uncovered is None and piece.bytes_at_most is not None:
                     piece.bytes_at_most += grown
     replica.disk_bytes = size_bytes
-
-
-def _fabricated(
-    state: LogState, replica: Replica, event: HighWatermark, before: int | None, before_bytes: int | None
-) -> None:
-    if before is None or before_bytes is None or event.size_bytes is None:
-        return
-    # No compression makes records of nothing; what retention took meanwhile was subtracted already.
-    if event.high_watermark > before and event.size_bytes == 0 and event.log_start >= event.high_watermark:
-        happened(
-            state,
-            "HWM-03",
-            subject=f"replica {replica.broker_id}",
-            anchor=str(before),
-            severity="C",
-            ranges=span(before, event.high_watermark),
-            interval=(_since(event), event.occurred_at_ms),
-            note=f"the high watermark rose to {event.high_watermark} over an empty log",
-        )
 
 
 def _low_watermark(state: LogState, replica: Replica, event: HighWatermark, terms: Terms) -> None:
