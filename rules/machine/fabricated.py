@@ -1,9 +1,9 @@
-"""A watermark that rose over an empty log: out of nothing, or over records that came and went between two looks.
+"""A watermark that rose over an empty log: out of nothing, or over records that came and went unseen.
 
-A broker that loads a log whose start is said to lie above its end empties it and begins there (KAFKA_FACTS 5):
-the offsets between were never filled. That happens as it starts, and at no other time; records that expired
-before anybody looked leave the same picture at any. So HWM-03 wants the start of the broker beside the rise,
-whichever of the two is heard first.
+A broker that loads a log whose start is said to lie above its end empties it and begins there: the offsets
+between were never filled (KAFKA_FACTS 5). That happens as it starts, and at no other time; records that
+expired between two looks leave the same picture at any. So HWM-03 wants the start of the broker beside the
+rise, whichever of the two is heard first.
 
 Owns both. Invariant: what comes and goes while a broker runs is START-02's to judge, never this rule's.
 """
