@@ -25,7 +25,7 @@ from workers.scaler.values import Evaluation, GroupKey, Move
 OBJECTS_MAX = 1_000
 FORGET_S = 1_800.0  # KEDA has no call to say that an object is gone; it asks every 30 s, or what is set there
 CHAINS_MAX = 10_000
-READ_S = 0.5  # so soon a stop is heard
+READ_S = 0.2  # so soon a stop is heard
 TURN_SHARE = 0.1  # of an interval: a replica comes so much later than another, so that one of them is first
 
 _log = logging.getLogger(__name__)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
+from math import ceil
 
 from workers.scaler.options import Options
 from workers.scaler.replay import Judged
-from workers.scaler.values import Move, Verdict
+from workers.scaler.values import Evaluation, Move, Verdict
 
 WIDTH = 72  # columns
 ROWS = 8
@@ -66,7 +67,7 @@ def in_columns(judged: Sequence[Judged], options: Options) -> list[str]:
         next((_MOVES[each.word.move] for each in column if each.word.move is not Move.HOLD), " ")
         for column in columns
     )
-    replicas = "".join(_digit(column[-1].word.replicas) for column in columns)
+    replicas = "".join(_digit(column[-1].word) for column in columns)
     lines.append(f"{blank}  {replicas}  replicas")
     lines.append(f"{blank}  {moved}  moves")
     span_s = judged[-1].sample.at_s - judged[0].sample.at_s
@@ -80,8 +81,10 @@ def _columned(judged: Sequence[Judged]) -> list[Sequence[Judged]]:
     return [judged[begin:end] for begin, end in pairwise(edges)]
 
 
-def _digit(replicas: float) -> str:
-    whole = -int(-replicas // 1)
+def _digit(word: Evaluation) -> str:
+    if not word.is_known:
+        return "?"
+    whole = ceil(word.replicas)
     return str(whole) if whole < 10 else "*"
 
 
@@ -126,9 +129,10 @@ def as_svg(judged: Sequence[Judged], options: Options, *, title: str) -> str:
     line = " ".join(f"{across(each.sample.at_s):.1f},{up(each.word.lag_records):.1f}" for each in judged)
     parts.append(f'<polyline points="{line}" fill="none" stroke="#1f4e79" stroke-width="1.5"/>')
     steps: list[str] = []
-    for n, each in enumerate(judged):
+    known = [each for each in judged if each.word.is_known]
+    for n, each in enumerate(known):
         if n:
-            steps.append(f"{across(each.sample.at_s):.1f},{of_replicas(judged[n - 1].word.replicas):.1f}")
+            steps.append(f"{across(each.sample.at_s):.1f},{of_replicas(known[n - 1].word.replicas):.1f}")
         steps.append(f"{across(each.sample.at_s):.1f},{of_replicas(each.word.replicas):.1f}")
     parts.append(f'<polyline points="{" ".join(steps)}" fill="none" stroke="#7a3b1f" stroke-width="1.5"/>')
     parts.append(f'<text x="4" y="{of_replicas(0):.1f}">0</text>')

@@ -35,8 +35,8 @@ METADATA = {
     "topic": TOPIC,
     "lagThreshold": "200",
     "lagThresholdExit": "60",
-    "sustainSeconds": "2",
-    "releaseSeconds": "2",
+    "sustainSeconds": "1.5",
+    "releaseSeconds": "1.5",
     "samplingIntervalSeconds": "0.25",
     "gapMaxSeconds": "5",
     "drainSeconds": "4",
@@ -149,7 +149,7 @@ def test_a_group_is_scaled_for_what_stays_and_not_for_what_passes(
         until(lambda: workload.replicas == 1, keda)
         until(is_caught_up, keda)
         spiked = len(keda.links)
-        send(1_500)  # takes seconds, and falls all the time
+        send(1_000)  # takes seconds, and falls all the time
         until(lambda: said(Verdict.RECOVERING, spiked), keda)
         until(is_caught_up, keda)
         recovered = len(keda.links)
