@@ -166,7 +166,8 @@ def statement(
 ) -> None:
     """Print what the last run states of a topic or a log.
 
-    The claim, what it covers, the evidence, its hash.
+    The claim, what it covers and what not, the evidence and where it lies in Kafka, what is missing, what is
+    open or suppressed, and a hash over all that it says (but for the run and its offsets, which name it).
 
     Exits with 0 if all pass, 1 if one violates a rule, 3 if somebody answers for each that does, 4 if one
     cannot be told or is not known.
@@ -176,11 +177,13 @@ def statement(
         raise typer.BadParameter(f"{log!r} is no TOPIC or TOPIC:PARTITION", param_hint="TOPIC[:P]")
     with _verdicts(context, tables, endpoint_url, region) as verdicts:
         stated = verdicts.statements(topic, int(partition) if partition else None)
+        runs = verdicts.runs(1)
     if as_json:
-        typer.echo(json.dumps(stated, indent=2))
+        cut = {"run": runs[0]["run"], "evidence": runs[0]["cut"]} if runs else {}
+        typer.echo(json.dumps([each | cut for each in stated], indent=2))
     else:
         for each in stated:
-            typer.echo(_statement_text(each))
+            typer.echo(statement_text(each, runs[0]))
         if not stated:
             typer.echo(f"the last run states nothing of {log}")
     worst = [exit_code(each["verdict"], is_let_be=not each["open_findings"]) for each in stated] or [
@@ -189,12 +192,17 @@ def statement(
     raise typer.Exit(FINDINGS if FINDINGS in worst else max(worst))
 
 
-def _statement_text(each: dict[str, Any]) -> str:
+def statement_text(each: dict[str, Any], run: dict[str, Any]) -> str:
+    """`run` is the run that states it: what it saw of the topic of events stands in its row."""
+    begin, end = run["cut"]["begin"], run["cut"]["end"]
+    offsets = [f"{partition}/[{begin.get(partition, 0)}, {end[partition]})" for partition in end]
     name = f"{each['topic']}-{each['partition']}"
     lines = [
         f"{name} ({each['topic_id']} in {each['cluster_id']}): {each['verdict']}",
         f"  claim        {each['claim']}",
         f"  period       {_time(each['from_ms'])} to {_time(each['as_of_ms'])}, {each['events']} events",
+        f"  evidence     run {run['run']}: of audit events the Kafka offsets {', '.join(offsets) or 'none'},"
+        " on top of what it carried",
         f"  not covered  before {_time(each['not_before_ms'])}",
         f"  log          [{each['log_start']}, {each['high_watermark']}), "
         f"{each['tiered_offsets']} offsets in the tier, {each['deployment']}",

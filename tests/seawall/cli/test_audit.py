@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NamedTuple
 
 import pytest
 
+from audit_engine.run.one_log import canonical
 from seawall.cli.audit.run import exit_code
-from seawall.cli.audit.verdicts import STALE_MS, worries_of
+from seawall.cli.audit.verdicts import STALE_MS, statement_text, worries_of
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL, USAGE
+from tests.rules.machine.faults import trimmed_prefix
 from tests.seawall.cli.calling import call
 
 NOW_MS = 1_900_000_000_000
@@ -90,3 +93,20 @@ def test_what_makes_no_sense_is_refused_before_spark_starts(arguments: tuple[str
 
     assert outcome.status == USAGE
     assert why in re.sub(r"[\s│]+", " ", outcome.stderr)
+
+
+def test_a_statement_says_claim_coverage_evidence_and_hash() -> None:
+    """For which period, from which offsets, by how many rules; what is missing and what is let be."""
+    judged = trimmed_prefix("none").judged()
+    members = json.loads(
+        canonical({name: getattr(judged.statement, name) for name in judged.statement.__slots__})
+    )
+    run = {"run": 7, "cut": {"begin": {"0": 3}, "end": {"0": 9, "1": 4}}}
+
+    text = statement_text({**members, "statement_hash": judged.statement.hash}, run)
+
+    assert text.startswith("orders-0 (T1 in c1): VIOLATION\n  claim        [3000, 10500) violates a rule")
+    assert "run 7: of audit events the Kafka offsets 0/[3, 9), 1/[0, 4)" in text
+    assert "not covered  before 2025-11-17T00:00:00Z" in text
+    assert f"hash         {judged.statement.hash}" in text
+    assert judged.statement.open_findings[0] in text
