@@ -2,7 +2,7 @@
 
     logs' findings      merged by id: a topic's finding is one, whichever of its logs show it
     OPS-02              segments that no retention explains, by topic and hour
-    AUD-01 to AUD-03    of the evidence itself
+    AUD-01 to AUD-07    of the evidence itself, and of the auditor
 
 What happened in an hour that is over is carried from the findings before: it is not withdrawn because nobody
 looks at that hour any more.
@@ -21,8 +21,10 @@ from rules.machine.fleet import Blast, merged
 from rules.machine.terms import HOUR_MS, Terms
 from rules.machine.verdict import Finding, Status
 
-CARRIED = frozenset({"OPS-02"})
-STATES = frozenset({"AUD-01", "AUD-03"})  # of an emitter: what is not found any more is made good
+CARRIED = frozenset({"OPS-02", "AUD-04", "AUD-06"})
+STATES = frozenset(
+    {"AUD-01", "AUD-03", "AUD-05", "AUD-07"}
+)  # of no log: what is not found any more is made good
 
 
 def standing(

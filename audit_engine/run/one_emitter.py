@@ -17,11 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from audit_engine.run.one_log import Task, canonical
-from audit_engine.run.told import told_of
-from audit_engine.wire.codec import BODIES
+from audit_engine.run.told import row_of, told_of
 from rules.catalogue import rule
-from rules.events import EvidenceGap
-from rules.machine import Told
 from rules.machine.emitters import AboutEmitter, EmitterState, Run, listen
 from rules.machine.findings import finding_id
 
@@ -66,7 +63,7 @@ def listen_to(
     if is_retired:
         state = replace(state, is_retired=True)
     is_silent = name in heard.silent and not state.is_retired
-    gaps = [_row(told) for loss in heard.losses for told in loss.as_gaps(cluster_id)]
+    gaps = [row_of(told) for loss in heard.losses for told in loss.as_gaps(cluster_id)]
     told_before = [] if before is None else json.loads(before.gaps)
     findings = [
         _told(cluster_id, found) for found in heard.findings if found.rule_id != "AUD-03" or is_silent
@@ -94,32 +91,6 @@ def _told(cluster_id: str, about: AboutEmitter) -> dict[str, Any]:
     members = {name: getattr(about, name) for name in about.__slots__}
     own_id = finding_id(about.rule_id, rule(about.rule_id).major, subject, about.anchor)
     return members | {"subject": subject, "finding_id": own_id}
-
-
-def _row(told: Told) -> dict[str, Any]:
-    """A gap as a row of `audit_events` would have it."""
-    event = told.event
-    assert isinstance(event, EvidenceGap)
-    return {
-        "kind": event.kind,
-        "event_id": event.event_id,
-        "emitter_broker_id": told.speaker.broker_id,
-        "emitter_component": told.speaker.component,
-        "emitter_incarnation": told.speaker.incarnation,
-        "emitter_seq": told.seq,
-        "log_seq": None,
-        "follows_incarnation": None,
-        "follows_last_seq": None,
-        "cluster_id": event.cluster_id,
-        "topic_id": event.topic_id,
-        "topic": event.topic,
-        "partition": event.partition,
-        "leader_epoch": None,
-        "occurred_at_ms": event.occurred_at_ms,
-        "observed_at_ms": told.observed_at_ms,
-        "is_read": True,
-        "body": canonical(BODIES[event.kind].write(event)),
-    }
 
 
 def _written(state: EmitterState) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.run.auditor.spark import Auditor, versions
 from audit_engine.run.cut import Cut, Reach, next_cut
 from audit_engine.run.decisions import suppressions
 from audit_engine.run.decisions.spark import Decisions
@@ -136,6 +137,7 @@ class AuditRun:
             commit=standing.number,
             replayed=replayed,
             decisions=Decisions(self._spark, self._root).last(),
+            versions=versions(self._spark, self._root),
         )
 
     def _judge(self, cut: Cut, before: Mapping[str, Any] | None) -> tuple[dict[str, Any], RunSummary]:
@@ -158,7 +160,8 @@ class AuditRun:
             refolded = sum(each["is_again"] for each in said)
             self._means.at("merge")
             standing_before = self._results.standing(cut.run)
-            found = _findings(said, heard, standing_before, task)
+            own = Auditor(self._spark, self._root, cut, before).findings(rows, len(said), task)
+            found = _findings(said, heard, own, standing_before, task)
             outcomes = changes(standing_before, found)
             summary = _summary(cut, said, found, outcomes, seen.events, refolded)
             self._means.at("commit")
@@ -364,13 +367,17 @@ def _said(judged: DataFrame) -> list[Row]:
 
 
 def _findings(
-    said: list[Row], heard: list[Row], before: list[dict[str, Any]], task: Task
+    said: list[Row],
+    heard: list[Row],
+    of_auditor: list[dict[str, Any]],
+    before: list[dict[str, Any]],
+    task: Task,
 ) -> list[dict[str, Any]]:
     """Of all logs, of emitters and of what only many logs show together."""
     return standing(
         [each for row in said for each in json.loads(row["findings"])],
         blasts(decode(bytes(row["state"])) for row in said if row["state"] is not None),
-        [each for row in heard for each in json.loads(row["findings"])],
+        [*(each for row in heard for each in json.loads(row["findings"])), *of_auditor],
         before,
         as_of_ms=task.as_of_ms,
         terms=task.terms,
@@ -405,9 +412,16 @@ def _summary(
     )
 
 
+# Of the evidence or the auditor: while one stands, no run is better than INDETERMINATE.
+_DOUBTFUL = frozenset({"AUD-01", "AUD-02", "AUD-03", "AUD-04", "AUD-05", "AUD-07"})
+
+
 def _worst(verdicts: Mapping[str, int], found: list[dict[str, Any]]) -> Verdict:
     """Of all logs; where something is wrong with the evidence itself, no better than what cannot be told."""
     order = list(Verdict)
     worst = max((Verdict(each) for each in verdicts), key=order.index, default=Verdict.INDETERMINATE)
-    is_doubtful = any(each["rule_id"].startswith("AUD-") and each["status"] == "open" for each in found)
+    is_doubtful = any(
+        each["rule_id"] in _DOUBTFUL and each["status"] == "open" and each["suppressed_by"] is None
+        for each in found
+    )
     return max(worst, Verdict.INDETERMINATE, key=order.index) if is_doubtful else worst

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from audit_engine.wire.bodies import NotRead
-from audit_engine.wire.codec import event_of
+from audit_engine.wire.codec import BODIES, event_of
 from audit_engine.wire.envelope import Unread
-from rules.events import Event
+from rules.events import Event, LogEvent
 from rules.machine import Speaker, Told
 
 # What of a row is needed, beside `body`: the kind's own fields as they are on the wire.
@@ -51,6 +51,33 @@ def told_of(row: Mapping[str, Any]) -> Told:
         kind=row["kind"],
         follows=_follows(row),
     )
+
+
+def row_of(told: Told) -> dict[str, Any]:
+    """The way back: COLUMNS and `body`, as ingest would have put them down. KeyError of an unknown kind."""
+    event = told.event
+    assert event is not None
+    log = event.log if isinstance(event, LogEvent) else None
+    return {
+        "kind": event.kind,
+        "event_id": event.event_id,
+        "emitter_broker_id": told.speaker.broker_id,
+        "emitter_component": told.speaker.component,
+        "emitter_incarnation": told.speaker.incarnation,
+        "emitter_seq": told.seq,
+        "log_seq": told.log_seq,
+        "follows_incarnation": None,
+        "follows_last_seq": None,
+        "cluster_id": getattr(event, "cluster_id", None) if log is None else log.cluster_id,
+        "topic_id": getattr(event, "topic_id", None) if log is None else log.topic_id,
+        "topic": getattr(event, "topic", None),
+        "partition": getattr(event, "partition", None) if log is None else log.partition,
+        "leader_epoch": getattr(event, "leader_epoch", None),
+        "occurred_at_ms": event.occurred_at_ms,
+        "observed_at_ms": told.observed_at_ms,
+        "is_read": True,
+        "body": json.dumps(BODIES[event.kind].write(event), sort_keys=True, separators=(",", ":")),
+    }
 
 
 def _follows(row: Mapping[str, Any]) -> tuple[int, int] | None:
