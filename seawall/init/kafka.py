@@ -35,7 +35,8 @@ from tiering.cluster.interface import (
     TopicSettings,
     Unknown,
 )
-from tiering.cluster.kafka import FUTURE_GRACE_S, PARTITIONS_PER_REQUEST, KafkaCluster
+from tiering.cluster.admin_client.kafka import FUTURE_GRACE_S, PARTITIONS_PER_REQUEST
+from tiering.cluster.kafka import KafkaCluster
 from tiering.cluster.log_sizes.client import BrokerClient
 from tiering.cluster.quiet import QUIET
 
