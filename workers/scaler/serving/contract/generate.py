@@ -22,7 +22,7 @@ _HEAD = """# ruff: noqa
 
 def generate(folder: Path) -> list[Path]:
     """Write the files into `folder`."""
-    from grpc_tools import protoc  # type: ignore[import-untyped]
+    from grpc_tools import protoc  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
