@@ -229,7 +229,14 @@ class _Agent:
             def is_full() -> bool:
                 return self.spool.is_full
 
-            return Told(name, run_once, log=self.world.log, evidence_is_full=is_full).run_once
+            said = Told(
+                name,
+                run_once,
+                log=self.world.log,
+                evidence_is_full=is_full,
+                kept_for=self.tally.kept_for,
+            )
+            return said.run_once
 
         snapshots = Snapshots(
             self.folder, config=self.config, topic=self.topic, metadata=self.metadata, now_ms=CLOCKWORK.now_ms

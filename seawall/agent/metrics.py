@@ -28,6 +28,7 @@ class Tally:
     retries: Counter[str] = field(default_factory=Counter)  # by class of error
     events: Counter[str] = field(default_factory=Counter)  # by kind
     errors: Counter[str] = field(default_factory=Counter)  # by class, at a worker's edge
+    kept: Counter[str] = field(default_factory=Counter)  # by the reason for which nothing is removed
     _lock: Lock = field(default_factory=Lock)
 
     def retried(self, retried: Retried) -> None:
@@ -42,9 +43,13 @@ class Tally:
         with self._lock:
             self.errors[kind] += 1
 
-    def copy(self) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    def kept_for(self, reason: str) -> None:
         with self._lock:
-            return Counter(self.retries), Counter(self.events), Counter(self.errors)
+            self.kept[reason] += 1
+
+    def copy(self) -> tuple[Counter[str], Counter[str], Counter[str], Counter[str]]:
+        with self._lock:
+            return Counter(self.retries), Counter(self.events), Counter(self.errors), Counter(self.kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # the registry knows collectors by identity
@@ -130,11 +135,12 @@ def of_process(doubts: Iterable[str], tally: Tally) -> Iterable[Metric]:
     for name in doubts:
         doubt.add_metric([name], 1)
     yield doubt
-    retries, events, errors = tally.copy()
+    retries, events, errors, kept = tally.copy()
     for name, label, what, counts in (
         ("store_retries", "error", "Requests to the object store that were tried again.", retries),
         ("events", "kind", "Events that were recorded.", events),
         ("errors", "error", "What ended a log's turn.", errors),
+        ("removals_kept", "reason", "Times that a log came to keep all, by why.", kept),
     ):
         family = CounterMetricFamily(f"seawall_{name}", what, labels=[label])
         for labelled, count in counts.items():

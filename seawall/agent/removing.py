@@ -129,7 +129,8 @@ class Removing:
 
 
 class Told:
-    """Runs one of the two, and says in the agent's log where each log stands, when that changes."""
+    """Runs one of the two, and says where each log stands when that changes: in the agent's log, and in a
+    counter by why nothing is removed."""
 
     def __init__(
         self,
@@ -138,11 +139,13 @@ class Told:
         *,
         log: Any,
         evidence_is_full: Callable[[], bool],
+        kept_for: Callable[[str], None],
     ) -> None:
         self._name = name
         self._run_once = run_once
         self._log = log
         self._evidence_is_full = evidence_is_full
+        self._kept_for = kept_for
         self._said: dict[LogId, tuple[str, str]] = {}
 
     def run_once(self) -> None:
@@ -153,6 +156,8 @@ class Told:
             stands = status.state, status.reason
             if self._said.get(log) != stands:
                 self._said[log] = stands
+                if status.state == "kept":
+                    self._kept_for(status.reason)
                 self._log.info(
                     self._name,
                     log=f"{status.topic}-{log.partition} ({log.topic_id})",
