@@ -23,8 +23,15 @@ READ_TIMEOUT_MS = 60_000
 SHOWN_LINES = 6
 
 
-def retrieve(classpath: str, into: Path, cache: Path, environ: Mapping[str, str] | None = None) -> None:
-    """Resolve `ivy/<classpath>.xml` and put its jars into `into`. The caller holds the cache's lock."""
+def retrieve(
+    classpath: str,
+    into: Path,
+    cache: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    ivy_file: Path | None = None,
+) -> None:
+    """Resolve `ivy/<classpath>.xml`, or another file, into `into`. The caller holds the cache's lock."""
     environ = os.environ if environ is None else environ
     settings = Path(environ.get("SEAWALL_IVY_SETTINGS") or FILES / "ivysettings.xml")
     command = [
@@ -36,7 +43,7 @@ def retrieve(classpath: str, into: Path, cache: Path, environ: Mapping[str, str]
         *("-jar", str(_ivy_jar(classpath))),
         *("-settings", str(settings)),
         *("-cache", str(cache)),
-        *("-ivy", str(FILES / f"{classpath}.xml")),
+        *("-ivy", str(ivy_file or FILES / f"{classpath}.xml")),
         *("-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]"),
         *("-types", "jar", "bundle"),
         "-warn",
