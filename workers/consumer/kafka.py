@@ -27,6 +27,7 @@ from workers.consumer.records import Headers, Partition, Record
 CONSUMER_SETTINGS: Mapping[str, Any] = {
     "partition.assignment.strategy": "cooperative-sticky",
     "auto.offset.reset": "earliest",  # the client's own choice, latest, passes over records in silence
+    "fetch.wait.max.ms": 100,  # measured: a resumed partition waits for a fetch in flight, 500 ms by default
     "queued.max.messages.kbytes": 16 * 1024,  # for each partition; what is in flight is bounded by us
 }
 OURS: Mapping[str, Any] = {

@@ -52,7 +52,7 @@ def main(asked: dict[str, Any]) -> None:
     def build() -> ParallelConsumer:
         return ParallelConsumer(
             KafkaSource(asked["client"], [asked["topic"]]),
-            Threads(handle, threads=asked["at_once"], backlog=0),
+            Threads(handle, threads=asked["at_once"]),
             settings=Settings(commits=CommitSettings(every_s=COMMIT_EVERY_S, maps=True, deadline_s=5)),
         )
 

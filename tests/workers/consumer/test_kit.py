@@ -18,6 +18,7 @@ from workers.testing.faults import plan, replay, tally
 SEEDS = int(os.environ.get("SEAWALL_TEST_WORKER_SEEDS", "40"))
 
 
+@pytest.mark.slow
 def test_plans_of_faults_lose_nothing_and_reach_everything() -> None:
     """Every outcome, late results, rewinds and remembered records come up, and every run ends well."""
     total = tally(range(SEEDS))

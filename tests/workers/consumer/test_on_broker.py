@@ -149,7 +149,10 @@ def test_a_dead_letter_says_where_it_came_from_and_why(broker: LocalCluster) -> 
 
 
 def test_a_second_consumer_takes_its_share_and_nothing_is_lost(broker: LocalCluster) -> None:
-    """The first goes on with what it keeps, and no record is handled twice in a calm rebalance."""
+    """The first goes on with what it keeps, and no record is handled twice in a calm rebalance.
+
+    With bounds so small that partitions are paused and resumed all the time, and go while they are.
+    """
     topic = "workers-share"
     produce.create_topic(broker, topic, partitions=4)
     writer = Writer(broker, topic, "plain")
@@ -164,9 +167,10 @@ def test_a_second_consumer_takes_its_share_and_nothing_is_lost(broker: LocalClus
         return handle
 
     fill(writer)
-    with consuming(broker, topic, by("first")) as first:
+    small = replace(QUICK, flow=FlowLimits(records_max=100, partition_records_max=40, poll_records_max=10))
+    with consuming(broker, topic, by("first"), settings=small) as first:
         eventually(lambda: len(handled) > 20, "a beginning")
-        with consuming(broker, topic, by("second")) as second:
+        with consuming(broker, topic, by("second"), settings=small) as second:
             eventually(lambda: len(second.snapshot().partitions) == 2, "half of the partitions")
             assert len(first.snapshot().partitions) == 2
             fill(writer)
@@ -180,7 +184,7 @@ def test_one_record_a_poll_is_enough(broker: LocalCluster) -> None:
     """The smallest bounds there are: everything is handled all the same, in its order."""
     topic = "workers-one"
     produce.create_topic(broker, topic)
-    Writer(broker, topic, "plain").send_all(texts(30), key=b"k")
+    Writer(broker, topic, "plain").send_all(texts(6), key=b"k")
     seen: list[int] = []
 
     def handle(record: Record) -> Outcome:
@@ -189,9 +193,9 @@ def test_one_record_a_poll_is_enough(broker: LocalCluster) -> None:
 
     flow = FlowLimits(records_max=2, partition_records_max=1, poll_records_max=1)
     with consuming(broker, topic, handle, settings=replace(QUICK, flow=flow)):
-        eventually(lambda: stored(broker, topic, topic).offset == 30, "a commit of 30")
+        eventually(lambda: stored(broker, topic, topic).offset == 6, "a commit of 6")
 
-    assert seen == list(range(30))
+    assert seen == list(range(6))
 
 
 def fill(writer: Writer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -117,4 +118,8 @@ Group.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-TestGroup = Group.TestCase
+
+
+@pytest.mark.slow
+class TestGroup(Group.TestCase):  # type: ignore[misc, valid-type]
+    """Played by pytest."""
