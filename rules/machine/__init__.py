@@ -14,6 +14,7 @@
     emitters     whether the evidence itself is whole
     fleet        rules over many logs
     explained    the events and the arithmetic behind a finding
+    saying       what this process knows itself, as events
     gate         whether an agent may delete
 
 Invariant: with the same events and terms, the same bytes.

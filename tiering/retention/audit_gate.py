@@ -13,10 +13,10 @@ code with them. Invariant: a function of the facts; it changes nothing and fails
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from rules.events import (
     BaselineOccasion,
@@ -24,16 +24,13 @@ from rules.events import (
     CopyStarted,
     DeleteCause,
     DeleteStarted,
-    Event,
     HoldPlaced,
     LeaderChanged,
     LeadershipClaimed,
     LogBaseline,
-    LogEvent,
     LogStartAdvanced,
     PolicyDeclared,
     ReplicaAppearance,
-    ReplicaEvent,
     ReplicaStarted,
     Source,
     TopicDeleted,
@@ -42,11 +39,11 @@ from rules.events import (
 from rules.identity import LogId
 from rules.machine import LogState, Speaker, Terms, Told, fold, newborn
 from rules.machine.gate import MayDelete, would_be
+from rules.machine.saying import Saying
 from tiering.retention.facts import TierCopy, TierFacts
 from tiering.retention.local import Trim, TrimFacts
 from tiering.retention.reasons import Keep, Reason
 from tiering.retention.remote import Situation
-from tiering.segments.records import SegmentState
 
 DAY_MS = 24 * 3_600_000
 TERMS = Terms()
@@ -60,9 +57,9 @@ def before_removal(now: Situation, copy: TierCopy, cause: DeleteCause) -> Keep |
     facts = now.facts
     record = facts.record
     gone_ms = record.topic_deleted_at_ms if record is not None else None
-    telling = _Telling(facts.log, min(now.now_ms, gone_ms or now.now_ms) - DAY_MS)
+    telling = _telling(facts.log, min(now.now_ms, gone_ms or now.now_ms) - DAY_MS)
     telling.policy(total_ms=now.policy.total_ms, total_bytes=now.policy.total_bytes)
-    telling.tier(facts)
+    telling.tier(facts, copy)
     if now.local:
         on_disk = sum(each.size_bytes for each in now.local)
         start = min(each.base_offset for each in now.local)
@@ -86,12 +83,12 @@ def before_removal(now: Situation, copy: TierCopy, cause: DeleteCause) -> Keep |
 def before_trim(facts: TrimFacts, plan: Trim) -> Keep | None:
     """Why the leader is not to be asked to move the start, if so."""
     tier = facts.tier
-    moved = _Telling(tier.log, facts.now_ms - DAY_MS)
+    moved = _telling(tier.log, facts.now_ms - DAY_MS)
     moved.policy(total_ms=None, total_bytes=None)  # by retention it may go, and yet trim is no retention
     moved.tier(tier)
     moved.disk(plan.old_start, max(plan.up_to, tier.frontier or 0), 0)
     known = moved.known(facts.now_ms)
-    moved.replica(
+    moved.say(
         LogStartAdvanced,
         old_start=plan.old_start,
         new_start=plan.up_to,
@@ -104,7 +101,7 @@ def before_trim(facts: TrimFacts, plan: Trim) -> Keep | None:
     # Inside a segment it may end: for that the certificate is the permit.
     if kept := _answer(known, moved.asked(), what, but="START-05"):
         return kept
-    held = _Telling(tier.log, facts.now_ms - DAY_MS)
+    held = _telling(tier.log, facts.now_ms - DAY_MS)
     held.tier(tier)
     known = held.known(facts.now_ms)
     case = plan.certificate
@@ -133,44 +130,51 @@ def _answer(known: LogState, asked: list[Told], what: str, *, but: str | None = 
     return Keep(reason=Reason.AUDIT_WOULD_CONDEMN, detail=f"{what}: {'; '.join(reasons)}")
 
 
-@dataclass
-class _Telling:
+class _Run(NamedTuple):
+    """Offsets that copies cover without a break, each counted once."""
+
+    start: int
+    end: int
+    size_bytes: int
+    newest_ms: int
+
+
+def _runs(copies: Iterable[TierCopy]) -> list[_Run]:
+    """By rising offset. A log has ten thousand copies, and few runs."""
+    found: list[_Run] = []
+    for copy in sorted(copies, key=lambda each: each.order):
+        if copy.covered_end <= copy.base_offset:
+            continue
+        last = found[-1] if found else None
+        reached = last.end if last is not None else copy.base_offset
+        fresh = copy.covered_end - max(copy.base_offset, reached)
+        size_bytes = copy.size_bytes * max(fresh, 0) // (copy.covered_end - copy.base_offset)
+        if last is None or copy.base_offset > last.end:
+            found.append(_Run(copy.base_offset, copy.covered_end, copy.size_bytes, copy.max_timestamp_ms))
+        else:
+            found[-1] = _Run(
+                last.start,
+                max(last.end, copy.covered_end),
+                last.size_bytes + size_bytes,
+                max(last.newest_ms, copy.max_timestamp_ms),
+            )
+    return found
+
+
+def _telling(log: LogId, at_ms: int) -> _Telling:
+    return _Telling(log=log, topic=_NAME, now_ms=at_ms, speaker=Speaker(_BROKER, "gate", 0))
+
+
+@dataclass(kw_only=True)
+class _Telling(Saying):
     """What is known, said as the machine takes it."""
 
-    log: LogId
-    now_ms: int
-    said: list[Told] = field(default_factory=list)
     told_before: int = 0
-    log_seq: int = 0
     offset: int = 0
 
     def next_offset(self) -> int:
         self.offset += 1
         return self.offset
-
-    def say(self, kind: type[Event], **own: Any) -> None:
-        seq = len(self.said)
-        is_of_log = issubclass(kind, LogEvent)
-        about: dict[str, Any] = {"cluster_id": self.log.cluster_id}
-        if is_of_log:
-            about = {"log": self.log, "topic": _NAME, "leader_epoch": own.pop("leader_epoch", -1)}
-        event = kind(
-            event_id=hashlib.sha256(f"{self.log} {seq}".encode()).hexdigest()[:32],
-            occurred_at_ms=self.now_ms,
-            **about,
-            **own,
-        )
-        self.said.append(
-            Told(
-                event=event,
-                speaker=Speaker(_BROKER, "gate", 0),
-                seq=seq,
-                log_seq=self.log_seq if is_of_log else None,
-                observed_at_ms=self.now_ms,
-                kind=kind.kind,
-            )
-        )
-        self.log_seq += is_of_log
 
     def known(self, at_ms: int) -> LogState:
         """All that was said until now; what is said from here on is asked about, as of `at_ms`."""
@@ -201,26 +205,16 @@ class _Telling:
                 after=json.dumps("unlimited" if value == -1 else value),
             )
 
-    def tier(self, facts: TierFacts) -> None:
+    def tier(self, facts: TierFacts, asked: TierCopy | None = None) -> None:
+        """The copies that count: the one that is asked about by itself, all others by what they cover."""
         self.say(LeadershipClaimed, broker_id=_BROKER, metadata_offset=self.next_offset())
-        for copy in facts.copies:
-            about: dict[str, Any] = {
-                "segment_id": copy.segment_id,
-                "base_offset": copy.base_offset,
-                "end_offset": copy.end_offset,
-                "generation": 0,
-            }
-            content = {
-                "data_end": copy.covered_end,
-                "size_bytes": copy.size_bytes,
-                "record_count": None,
-                "max_timestamp_ms": copy.max_timestamp_ms,
-            }
-            self.say(CopyStarted, **about, **content, metadata_offset=self.next_offset())
-            if copy.state is not SegmentState.COPY_STARTED:
-                self.say(CopyFinished, **about, **content, objects=(), metadata_offset=self.next_offset())
-            if copy.state is SegmentState.DELETE_STARTED:
-                self.say(DeleteStarted, **about, cause=None, metadata_offset=self.next_offset())
+        others = [copy for copy in facts.finished() if asked is None or copy.segment_id != asked.segment_id]
+        for number, run in enumerate(_runs(others)):
+            self._copy(f"run {number}", run.start, run.end, run.end, run.size_bytes, run.newest_ms)
+        if asked is not None:
+            end, covered_end = asked.end_offset, asked.covered_end
+            times = asked.size_bytes, asked.max_timestamp_ms
+            self._copy(asked.segment_id, asked.base_offset, end, covered_end, *times)
         for hold in facts.record.holds if facts.record is not None else ():
             self.say(
                 HoldPlaced,
@@ -232,6 +226,22 @@ class _Telling:
                 finding_id=None,
                 metadata_offset=self.next_offset(),
             )
+
+    def _copy(
+        self, segment_id: str, base: int, end: int, data_end: int, size_bytes: int, newest_ms: int
+    ) -> None:
+        about: dict[str, Any] = {
+            "segment_id": segment_id,
+            "base_offset": base,
+            "end_offset": end,
+            "generation": 0,
+            "data_end": data_end,
+            "size_bytes": size_bytes,
+            "record_count": None,
+            "max_timestamp_ms": newest_ms,
+        }
+        self.say(CopyStarted, **about, metadata_offset=self.next_offset())
+        self.say(CopyFinished, **about, objects=(), metadata_offset=self.next_offset())
 
     def disk(self, start: int, end: int, size_bytes: int) -> None:
         """The leader's: it leads, and holds `[start, end)`."""
@@ -245,8 +255,8 @@ class _Telling:
             **_KRAFT,
         )
         at = {"log_start": start, "local_start": start, "high_watermark": end, "log_end": end}
-        self.replica(ReplicaStarted, appearance=ReplicaAppearance.FIRST_SEEN, **at)
-        self.replica(
+        self.say(ReplicaStarted, appearance=ReplicaAppearance.FIRST_SEEN, **at)
+        self.say(
             LogBaseline,
             occasion=BaselineOccasion.ONBOARDING,
             epochs=(),
@@ -255,16 +265,4 @@ class _Telling:
             segments_digest=None,
             metadata_offset=None,
             **at,
-        )
-
-    def replica(self, kind: type[ReplicaEvent], **own: Any) -> None:
-        self.say(
-            kind,
-            broker_id=_BROKER,
-            directory_id="own",
-            replica_incarnation=0,
-            ordinal=len(self.said),
-            source=Source.LOG_DIR,
-            not_before_ms=self.now_ms,
-            **own,
         )

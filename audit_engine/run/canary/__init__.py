@@ -10,9 +10,8 @@ Owns these histories and what must be found, to the last range. Invariant: a fun
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rules.events import (
@@ -23,11 +22,9 @@ from rules.events import (
     Event,
     LeaderChanged,
     LogBaseline,
-    LogEvent,
     LogStartAdvanced,
     PolicyDeclared,
     ReplicaAppearance,
-    ReplicaEvent,
     ReplicaStarted,
     SegmentClosed,
     SegmentDeletedLocal,
@@ -39,6 +36,7 @@ from rules.events import (
 )
 from rules.identity import LogId
 from rules.machine import Speaker, Told
+from rules.machine.saying import Saying
 from rules.machine.spans import Spans
 
 CLUSTER = "seawall-canary"
@@ -61,46 +59,12 @@ class Canary:
     expected: Expected
 
 
-@dataclass
-class _Saying:
-    log: LogId
-    now_ms: int
-    said: list[Told] = field(default_factory=list)
-    log_seq: int = 0
+@dataclass(kw_only=True)
+class _Saying(Saying):
     kraft_offset: int = 100
 
     def say(self, kind: type[Event], **own: Any) -> None:
-        seq = len(self.said)
-        is_of_log = issubclass(kind, LogEvent)
-        about: dict[str, Any] = {"cluster_id": CLUSTER}
-        if is_of_log:
-            about = {"log": self.log, "topic": TOPIC, "leader_epoch": 5}
-        if issubclass(kind, ReplicaEvent):
-            about |= {
-                "broker_id": _BROKER,
-                "directory_id": "canary",
-                "replica_incarnation": 1,
-                "ordinal": seq,
-                "source": Source.LOG_DIR,
-                "not_before_ms": self.now_ms - 10_000,
-            }
-        told = f"{CLUSTER} {self.log.topic_id} {seq}"
-        event = kind(
-            event_id=hashlib.sha256(told.encode()).hexdigest()[:32],
-            occurred_at_ms=self.now_ms,
-            **{**about, **own},
-        )
-        self.said.append(
-            Told(
-                event=event,
-                speaker=Speaker(_BROKER, "canary", 1),
-                seq=seq,
-                log_seq=self.log_seq if is_of_log else None,
-                observed_at_ms=self.now_ms,
-                kind=kind.kind,
-            )
-        )
-        self.log_seq += is_of_log
+        super().say(kind, **own)
         self.now_ms += 1
 
     def fact(self) -> dict[str, Any]:
@@ -151,7 +115,9 @@ def canary(run: int, as_of_ms: int) -> Canary:
     fault = FAULTS[run % len(FAULTS)]
     log = LogId(CLUSTER, f"canary-{run}", 0)
     begin_ms = as_of_ms - 8 * HOUR_MS
-    saying = _Saying(log, begin_ms)
+    saying = _Saying(
+        log=log, topic=TOPIC, now_ms=begin_ms, speaker=Speaker(_BROKER, "canary", 1), leader_epoch=5
+    )
     _untouched(saying, begin_ms)
     saying.now_ms = begin_ms + 3 * HOUR_MS
     expected = fault(saying, begin_ms)

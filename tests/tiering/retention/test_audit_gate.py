@@ -9,14 +9,14 @@ import pytest
 from rules.events import DeleteCause
 from tests.tiering.retention.trim_world import TrimWorld
 from tests.tiering.retention.world import DAY_MS, POLICY, World
-from tiering.retention.audit_gate import before_removal, before_trim
+from tiering.retention.audit_gate import _runs, before_removal, before_trim
 from tiering.retention.expire import Run, expire
 from tiering.retention.facts import TierCopy
 from tiering.retention.local import Trim, trim_decision
 from tiering.retention.reasons import Keep, Reason
 from tiering.retention.remote import Presence, Situation
 from tiering.retention.unique_bytes import Extent
-from tiering.segments.records import SegmentState
+from tiering.segments.records import SegmentId, SegmentState
 
 STARTED = SegmentState.DELETE_STARTED
 
@@ -184,3 +184,30 @@ def test_a_refusal_asks_nothing_of_the_broker(trimmed: TrimWorld, monkeypatch: p
     assert run.stopped == refused
     assert trimmed.asked == []
     assert trimmed.events == []
+
+
+def test_ten_thousand_copies_are_told_as_what_they_cover() -> None:
+    """As few runs as there are holes, each offset's bytes once."""
+    whole = [
+        TierCopy(
+            segment_id=SegmentId(f"s{at}"),
+            base_offset=at * 10,
+            end_offset=at * 10 + 10,
+            covered_end=at * 10 + 10,
+            max_timestamp_ms=at,
+            size_bytes=100,
+            state=SegmentState.COPY_FINISHED,
+            is_whole=True,
+            metadata_offset=at,
+        )
+        for at in range(10_000)
+        if at != 5_000
+    ]
+    overlapping = whole[0]._replace(
+        segment_id=SegmentId("over"), base_offset=5, end_offset=15, covered_end=15
+    )
+
+    first, second = _runs([*whole, overlapping])
+
+    assert (first.start, first.end, first.size_bytes) == (0, 50_000, 500_000)
+    assert (second.start, second.end, second.newest_ms) == (50_010, 100_000, 9_999)
