@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from audit_engine.run.outcomes import told
+from audit_engine.run.screen import words_of
 from audit_engine.run.told import told_of
 from rules.identity import LogId
 from rules.machine import LogState, Terms, Told, decode, encode, fold, is_late, newborn
+from rules.machine.calm import Calm, calm_of
 from rules.machine.verdict import Statement
 from rules.machine.verdict import judge as judged_by_rules
 
@@ -59,13 +61,18 @@ class Late:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """`findings` is canonical JSON: all that the state has, open or not any more."""
+    """`findings` is canonical JSON: all that the state has, open or not any more.
+
+    `calm` and `words`: by what the next run may excuse it, and what is stated of it then.
+    """
 
     state: bytes
     position_ms: int
     findings: str
     statement: Statement
     has_blast: bool
+    calm: Calm | None
+    words: str | None
 
     @property
     def statement_json(self) -> str:
@@ -97,12 +104,15 @@ def _judged(state: LogState, said: list[Told], task: Task) -> Judged:
     after = fold(state, said, task.terms, as_of_ms=task.as_of_ms)
     blind = tuple(each.why for each in task.doubts if each.is_about(after))
     judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms, blind=blind)
+    words = words_of(judgement.statement)
     return Judged(
         state=encode(after),
         position_ms=-1 if after.position is None else after.position[0],
         findings=canonical([told(each) for each in judgement.findings]),
         statement=judgement.statement,
         has_blast=bool(after.blast),
+        calm=None if words is None else calm_of(after, task.terms),
+        words=words,
     )
 
 

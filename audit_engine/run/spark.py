@@ -34,25 +34,20 @@ from audit_engine.run.auditor.spark import Auditor, versions
 from audit_engine.run.cut import Cut, Reach, next_cut
 from audit_engine.run.decisions import suppressions
 from audit_engine.run.decisions.spark import Decisions
-from audit_engine.run.doubts.spark import HEARD, gaps, retired_emitters, silent, unmet
+from audit_engine.run.doubts.spark import HEARD, retired_emitters, silent, unmet
 from audit_engine.run.errors import AsOfAhead, NothingIngested
 from audit_engine.run.evidence.spark import (
-    KEY,
-    distinct_logs,
     is_shared,
-    keyed,
-    of_logs,
-    shared,
     since,
     since_offsets,
     told,
-    told_to,
     until,
 )
 from audit_engine.run.fleet import standing
+from audit_engine.run.folding.spark import Folded, Folding, Slice
 from audit_engine.run.gate import Expected, Past
 from audit_engine.run.gate.spark import evaluate
-from audit_engine.run.groups.spark import each_emitter, each_log
+from audit_engine.run.groups.spark import each_emitter
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.outcomes import Outcome, changes, pages
 from audit_engine.run.results.spark import Results
@@ -91,6 +86,7 @@ class Means:
     now_ms: Callable[[], int]
     version: str
     has_gate: bool = True
+    has_screen: bool = True
     docs: Path | None = None  # where the gate keeps its pages
     at: Callable[[str], None] = field(default=lambda _: None)
 
@@ -156,16 +152,27 @@ class AuditRun:
             expected = self._gate(cut, rows, seen.events) if self._means.has_gate else ()
             task = replace(task, doubts=(*silent(heard), *unmet(expected)))
             self._means.at("fold")
-            judged, said = self._fold(cut, before, task, rows, seen, emitters, heard, kept)
-            refolded = sum(each["is_again"] for each in said)
+            folding = Folding(self._results, self._events, kept, self._means.at)
+            slice_ = Slice(
+                cut=cut,
+                before=before,
+                task=task,
+                rows=rows,
+                shared=bool(seen.shared),
+                emitters=emitters,
+                has_new_gaps=any(each["new_gaps"] != "[]" for each in heard),
+                may_excuse=self._may_excuse(before, task),
+            )
+            folded = folding.fold(slice_)
+            said = folded.said
             self._means.at("merge")
             standing_before = self._results.standing(cut.run)
             own = Auditor(self._spark, self._root, cut, before).findings(rows, len(said), task)
             found = _findings(said, heard, own, standing_before, task)
             outcomes = changes(standing_before, found)
-            summary = _summary(cut, said, found, outcomes, seen.events, refolded)
+            summary = _summary(cut, said, found, outcomes, seen.events)
             self._means.at("commit")
-            self._put_down(cut.run, attempt, judged, emitters, outcomes)
+            self._put_down(cut.run, attempt, folded, emitters, outcomes)
         self._means.at("finish")
         return self._row(cut, summary, task.terms, expected, attempt, began_ms), summary
 
@@ -190,82 +197,18 @@ class AuditRun:
             least = Past(rates=self._results.rates()).least((cut.as_of_ms - cut.since_ms) / 3_600_000)
         return evaluate(rows, events=events, least=least, quarantined=bad, docs=self._means.docs)
 
-    def _fold(
-        self,
-        cut: Cut,
-        before: Mapping[str, Any] | None,
-        task: Task,
-        rows: DataFrame,
-        seen: _Seen,
-        emitters: DataFrame,
-        heard: list[Row],
-        kept: _Kept,
-    ) -> tuple[DataFrame, list[Row]]:
-        """Every log that is carried or was heard of, and of each what the run as a whole is told."""
-        carried = self._of_before(STATE, before)
-        logs = kept(distinct_logs(of_logs(rows), carried))
-        has_gaps = any(each["new_gaps"] != "[]" for each in heard)
-        first = kept(self._first_look(cut, carried, logs, task, rows, seen, emitters if has_gaps else None))
-        said = _said(first)
-        if all(each["late_ms"] is None for each in said):
-            return first, said
-        self._means.at("refold")
-        late = first.where(F.col("late_ms").isNotNull()).select(*KEY, "topic", "late_ms")
-        again = kept(self._second_look(cut, task, late, emitters))
-        judged = first.where(F.col("late_ms").isNull()).unionByName(again)
-        return judged, [each for each in said if each["late_ms"] is None] + _said(again)
-
-    def _first_look(
-        self,
-        cut: Cut,
-        carried: DataFrame,
-        logs: DataFrame,
-        task: Task,
-        rows: DataFrame,
-        seen: _Seen,
-        emitters: DataFrame | None,
-    ) -> DataFrame:
-        """Each log over what is carried of it. `emitters`: of whom something never came."""
-        said = keyed(of_logs(rows))
-        if seen.shared and cut.previous is not None:
-            said = said.unionByName(told_to(shared(rows), carried))
-        new_logs = logs if cut.previous is None else logs.join(carried, list(KEY), "left_anti")
-        if cut.previous is None or not new_logs.isEmpty():
-            ever = rows if cut.previous is None else told(until(self._events(), cut.end_offsets))
-            said = said.unionByName(told_to(shared(ever), new_logs))
-        if emitters is not None:
-            said = said.unionByName(gaps(emitters, "new_gaps", logs))
-        tasks = logs.join(carried.select(*KEY, "state"), list(KEY), "left").select(
-            *KEY,
-            "topic",
-            F.col("state").alias("carried"),
-            F.lit(None).cast("binary").alias("base"),
-            F.lit(False).alias("is_again"),
-        )
-        return each_log(said, tasks, task)
-
-    def _second_look(self, cut: Cut, task: Task, late: DataFrame, emitters: DataFrame) -> DataFrame:
-        """Logs of which something was late: over the last state that has nothing of what comes after it."""
-        events = told(until(self._events(), cut.end_offsets))
-        earlier = self._results.earlier_states(cut.run).select(*KEY, "run", "state", "position_ms")
-        bases = (
-            late.join(earlier, list(KEY))
-            .where(F.col("position_ms") < F.col("late_ms"))
-            .groupBy(*KEY)
-            .agg(F.max_by("state", "run").alias("base"))
-        )
-        own = of_logs(events).join(late.select(*KEY), list(KEY), "left_semi")
-        said = keyed(own).unionByName(told_to(shared(events), late)).unionByName(gaps(emitters, "gaps", late))
-        tasks = late.join(bases, list(KEY), "left").select(
-            *KEY, "topic", F.lit(None).cast("binary").alias("carried"), "base", F.lit(True).alias("is_again")
-        )
-        return each_log(said, tasks, task)
+    def _may_excuse(self, before: Mapping[str, Any] | None, task: Task) -> bool:
+        """What is carried of calm logs was found by these very rules and terms."""
+        if before is None or not self._means.has_screen:
+            return False
+        found_by = (before["rules_hash"], before["terms"], before["seawall_version"])
+        return found_by == (rule_set_hash(), canonical(asdict(task.terms)), self._means.version)
 
     def _of_before(self, name: str, before: Mapping[str, Any] | None) -> DataFrame:
         return self._results.nothing(name) if before is None else self._results.of(name, before)
 
     def _put_down(
-        self, run: int, attempt: str, judged: DataFrame, emitters: DataFrame, outcomes: list[Outcome]
+        self, run: int, attempt: str, folded: Folded, emitters: DataFrame, outcomes: list[Outcome]
     ) -> None:
         """At once, but what `judged` and `emitters` were made of: written to, both would be made again."""
         results = self._results
@@ -277,14 +220,14 @@ class AuditRun:
             }
             for each in outcomes
         ]
-        states = judged.withColumn("state_hash", F.sha2("state", 256))
+        states = folded.judged.withColumn("state_hash", F.sha2("state", 256))
 
         def carried_on() -> None:
             results.append(STATE, run, attempt, states)
             results.append(EMITTERS, run, attempt, emitters)
 
         def for_people() -> None:
-            results.append(STATEMENTS, run, attempt, judged)
+            results.append(STATEMENTS, run, attempt, folded.stated)
             results.append_rows(FINDINGS, run, attempt, rows)
             results.append_rows(OUTBOX, run, attempt, pages(outcomes))
 
@@ -360,12 +303,6 @@ def _seen(rows: DataFrame) -> _Seen:
     )
 
 
-def _said(judged: DataFrame) -> list[Row]:
-    """What is asked of each log: in one go, since each asking looks at all of them."""
-    state = F.when(F.col("has_blast"), F.col("state")).alias("state")
-    return judged.select("late_ms", "is_again", "verdict", "statement_hash", "findings", state).collect()
-
-
 def _findings(
     said: list[Row],
     heard: list[Row],
@@ -390,7 +327,6 @@ def _summary(
     found: list[dict[str, Any]],
     outcomes: list[Outcome],
     events: int,
-    refolded: int,
 ) -> RunSummary:
     verdicts = dict(Counter(row["verdict"] for row in said))
     hashes = sorted(row["statement_hash"] for row in said)
@@ -403,7 +339,7 @@ def _summary(
         verdict=_worst(verdicts, found),
         events=events,
         logs=len(said),
-        refolded=refolded,
+        refolded=sum(each["is_again"] for each in said),
         verdicts=verdicts,
         changes=dict(Counter(each.change.value for each in outcomes)),
         open_findings=len(still_open) - suppressed,

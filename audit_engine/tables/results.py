@@ -1,7 +1,7 @@
 """The columns of what an audit run leaves behind. Each row names its run, and which attempt at it wrote it.
 
     audit_runs        one row a run, written last: the commit of all the others
-    audit_state       what is carried of each log into the next run
+    audit_state       what is carried of each log that was folded; of one that was excused, its last row stands
     audit_emitters    what is carried of each emitter: how far it was heard, and what of it never came
     audit_findings    what became of a finding in a run: opened, changed, ended; never overwritten
     audit_statements  what a run says of each log: verdict, coverage, evidence, and a hash over it
@@ -33,6 +33,15 @@ class ResultColumn:
     sql_type: str
     comment: str
 
+
+# What `rules.machine.calm.Calm` has: by these numbers a log is excused from the fold.
+CALM = (
+    "STRUCT<until_ms: BIGINT, keep_ms: BIGINT, position_ms: BIGINT, events: BIGINT, leader_id: INT,"
+    " leader_epoch: INT, watermark: BIGINT, brokers: ARRAY<INT>,"
+    " lives: ARRAY<STRUCT<broker_id: INT, directory_id: STRING, incarnation: BIGINT, start: BIGINT,"
+    " local_start: BIGINT>>,"
+    " heard: ARRAY<STRUCT<broker_id: INT, component: STRING, incarnation: BIGINT, next_seq: BIGINT>>>"
+)
 
 _ATTEMPT = (
     ResultColumn("run", "BIGINT", ""),
@@ -106,6 +115,9 @@ RESULTS: dict[str, tuple[ResultColumn, ...]] = {
         ResultColumn("verdict", "STRING", "PASS, SUSPECT, INDETERMINATE, VIOLATION"),
         ResultColumn("statement", "STRING", "JSON: claim, coverage, evidence"),
         ResultColumn("statement_hash", "STRING", "SHA-256 of it"),
+        ResultColumn("state_run", "BIGINT", "the run whose row of audit_state is the log's last"),
+        ResultColumn("calm", CALM, "what it is excused by; null where it is folded"),
+        ResultColumn("words", "STRING", "of a calm log, the statement with places for numbers"),
     ),
     OUTBOX: (
         *_ATTEMPT,

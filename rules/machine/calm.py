@@ -54,8 +54,8 @@ class HeardTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calm:
-    """`keep_ms`: after its newest record, how long a head may lie there; None: for ever. `until_ms`: before it
-    nothing that is said of the log changes by time alone."""
+    """`keep_ms`: after its newest record, how long a head may lie there; None: for ever. `until_ms`: before
+    it nothing that is said of the log changes by time alone."""
 
     until_ms: int
     keep_ms: int | None

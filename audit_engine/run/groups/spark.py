@@ -6,6 +6,7 @@ Owns the columns that go in and come out. Invariant: one row a log, and one an e
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -17,13 +18,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from audit_engine.run.evidence.spark import KEY
 from audit_engine.run.one_emitter import HeardBefore, listen_to
 from audit_engine.run.one_log import Judged, Late, Task, judge, judge_again
+from audit_engine.tables.results import CALM
 from rules.identity import LogId
 
 EMITTER = ("cluster_id", "broker_id", "component")
 _JUDGED = (
     "cluster_id STRING, topic_id STRING, partition INT, topic STRING, late_ms BIGINT, state BINARY,"
     " position_ms BIGINT, findings STRING, verdict STRING, statement STRING, statement_hash STRING,"
-    " has_blast BOOLEAN, is_again BOOLEAN"
+    f" has_blast BOOLEAN, is_again BOOLEAN, words STRING, calm {CALM}"
 )
 _HEARD = (
     "cluster_id STRING, broker_id INT, component STRING, state STRING, gaps STRING, new_gaps STRING,"
@@ -110,6 +112,8 @@ def _columns(found: Judged | Late) -> dict[str, Any]:
         "statement": found.statement_json,
         "statement_hash": found.statement.hash,
         "has_blast": found.has_blast,
+        "words": found.words,
+        "calm": None if found.calm is None else asdict(found.calm),
     }
 
 

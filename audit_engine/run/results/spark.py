@@ -45,14 +45,17 @@ class Results:
     def table(self, name: str) -> DataFrame:
         if not self._is_there(name):
             return self.nothing(name)
-        return self._spark.read.format("delta").load(self.path(name))
+        rows = self._spark.read.format("delta").load(self.path(name))
+        wanted = {each.name: each.sql_type for each in RESULTS[name] if each.name not in rows.columns}
+        return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in wanted.items()})
 
     def nothing(self, name: str) -> DataFrame:
         return self._frame(name, [])
 
     def of(self, name: str, row: Mapping[str, Any]) -> DataFrame:
         """What the run of this row left in a table."""
-        return self.table(name).where((F.col("run") == row["run"]) & (F.col("attempt") == row["attempt"]))
+        counts = (F.col("run") == row["run"]) & (F.col("attempt") == row["attempt"])
+        return self._apart(self.table(name).where(counts))
 
     def finished(self) -> list[dict[str, Any]]:
         """The rows of all finished runs, the newest first; read once, until this one writes its own."""
@@ -87,7 +90,8 @@ class Results:
         """States of all finished runs before `below_run`: of others, no file is opened."""
         finished = [each for each in self.finished() if each["run"] < below_run]
         counts = F.col("run").isin([each["run"] for each in finished])
-        return self.table(STATE).where(counts & F.col("attempt").isin([each["attempt"] for each in finished]))
+        wanted = counts & F.col("attempt").isin([each["attempt"] for each in finished])
+        return self._apart(self.table(STATE).where(wanted))
 
     def standing(self, below_run: int) -> list[dict[str, Any]]:
         """The findings as the runs before `below_run` left them."""
@@ -106,7 +110,7 @@ class Results:
             F.col(each.name).cast(each.sql_type).alias(each.name, metadata={"comment": each.comment})
             for each in RESULTS[name]
         ]
-        writer = marked.select(*columns).write.format("delta").mode("append")
+        writer = marked.select(*columns).write.format("delta").mode("append").option("mergeSchema", "true")
         if not self._is_there(name) and name not in (RUNS, OUTBOX):
             writer = writer.partitionBy("run")
         writer.save(self.path(name))
@@ -134,6 +138,13 @@ class Results:
         told = json.dumps([{each.name: row.get(each.name) for each in RESULTS[name]} for row in rows])
         kind = ", ".join(f"{each.name}: {each.sql_type}" for each in RESULTS[name])
         return self._spark.range(1).select(F.inline(F.from_json(F.lit(told), f"ARRAY<STRUCT<{kind}>>")))
+
+    def _apart(self, rows: DataFrame) -> DataFrame:
+        """As they are now. Delta would have all that is kept of a table made again with each commit to it."""
+        jvm_rows: Any = rows._jdf
+        session: Any = self._spark._jsparkSession
+        found = session.internalCreateDataFrame(jvm_rows.queryExecution().toRdd(), jvm_rows.schema(), False)
+        return DataFrame(found, self._spark)
 
     def _is_there(self, name: str) -> bool:
         if name not in self._there and DeltaTable.isDeltaTable(self._spark, self.path(name)):

@@ -1,0 +1,203 @@
+"""Each log of a run, by as little as it takes.
+
+    excused    calm, and nothing was said but what the screen reads: stated, its last state row stands
+    first      over what the run before left
+    second     over an earlier state, with all that was said since: something is late, or its last state row
+               is of a run further back, since it was excused meanwhile
+
+Owns which log takes which way. Invariant: whichever it takes, it comes to the same statement and findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from audit_engine.run.cut import Cut
+from audit_engine.run.doubts.spark import gaps
+from audit_engine.run.evidence.spark import KEY, distinct_logs, keyed, of_logs, shared, told, told_to, until
+from audit_engine.run.groups.spark import each_log
+from audit_engine.run.one_log import Task
+from audit_engine.run.results.spark import Results
+from audit_engine.run.screen.spark import excused, in_doubt, numbers
+from audit_engine.tables.results import RESULTS, STATE, STATEMENTS
+from rules.machine.verdict import Verdict
+
+LOG_KEY = tuple(f"log_{name}" for name in KEY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """What a run has heard. `shared`: whether any of it is about more than one log; `emitters` are those of
+    whom something never came, None where nothing is missing."""
+
+    cut: Cut
+    before: Mapping[str, Any] | None
+    task: Task
+    rows: DataFrame
+    shared: bool
+    emitters: DataFrame
+    has_new_gaps: bool
+    may_excuse: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """`stated` are all logs, `judged` those with a state; `said`: what the run as a whole is told of each."""
+
+    stated: DataFrame
+    judged: DataFrame
+    said: list[Row]
+
+
+class Folding:
+    """`kept` holds a frame until the run ends, `at` is told each step."""
+
+    def __init__(
+        self,
+        results: Results,
+        events: Callable[[], DataFrame],
+        kept: Callable[[DataFrame], DataFrame],
+        at: Callable[[str], None],
+    ) -> None:
+        self._results = results
+        self._events = events
+        self._kept = kept
+        self._at = at
+
+    def fold(self, slice_: Slice) -> Folded:
+        """Every log that is carried or was heard of."""
+        carried = self._of_before(STATEMENTS, slice_.before)
+        logs = distinct_logs(of_logs(slice_.rows), carried)
+        own, others = keyed(of_logs(slice_.rows)), _told_by_others(slice_, carried, logs)
+        excused_logs = None
+        if slice_.may_excuse:
+            excused_logs = self._kept(_excused(slice_, carried, others))
+            logs = logs.join(excused_logs, list(KEY), "left_anti")
+        said = own if others is None else own.unionByName(others)
+        asked = self._kept(_asked(slice_.cut, logs, carried, said))
+        first = self._kept(self._first_look(slice_, asked, said))
+        of_each = _said(first)
+        judged = first.where(F.col("late_ms").isNull())
+        if any(each["late_ms"] is not None for each in of_each):
+            self._at("refold")
+            late = first.where(F.col("late_ms").isNotNull()).select(*KEY, "topic", "late_ms")
+            again = self._kept(self._second_look(slice_, late))
+            judged = judged.unionByName(again)
+            of_each = [each for each in of_each if each["late_ms"] is None] + _said(again)
+        stated = judged.withColumn("state_run", F.lit(slice_.cut.run))
+        if excused_logs is not None:
+            columns = [each.name for each in RESULTS[STATEMENTS] if each.name not in ("run", "attempt")]
+            stated = stated.select(*columns).unionByName(excused_logs.select(*columns))
+            of_each += _said(excused_logs.withColumns(_of_excused()))
+        return Folded(stated=stated, judged=judged, said=of_each)
+
+    def _first_look(self, slice_: Slice, asked: DataFrame, said: DataFrame) -> DataFrame:
+        """Each log over what is carried of it; of one whose state is of an earlier run, from when on it is
+        to be folded again."""
+        logs = asked.where("NOT is_stale")
+        own = said.join(
+            logs.select(*[F.col(name).alias(f"log_{name}") for name in KEY]), list(LOG_KEY), "left_semi"
+        )
+        is_first = slice_.cut.previous is None
+        new_logs = logs.where("is_new")
+        if is_first or not new_logs.isEmpty():
+            ever = slice_.rows if is_first else told(until(self._events(), slice_.cut.end_offsets))
+            own = own.unionByName(told_to(shared(ever), new_logs))
+        states = self._of_before(STATE, slice_.before).select(*KEY, "state")
+        tasks = logs.join(states, list(KEY), "left").select(
+            *KEY,
+            "topic",
+            F.col("state").alias("carried"),
+            F.lit(None).cast("binary").alias("base"),
+            F.lit(False).alias("is_again"),
+        )
+        judged = each_log(own, tasks, slice_.task)
+        if not slice_.may_excuse and not is_first and asked.where("is_stale").isEmpty():
+            return judged
+        stale = asked.where("is_stale").select(*KEY, "topic", "late_ms")
+        return judged.unionByName(stale, allowMissingColumns=True)
+
+    def _second_look(self, slice_: Slice, late: DataFrame) -> DataFrame:
+        """Over the last state that has nothing of what comes after `late_ms`."""
+        cut = slice_.cut
+        events = told(until(self._events(), cut.end_offsets))
+        earlier = self._results.earlier_states(cut.run).select(*KEY, "run", "state", "position_ms")
+        bases = (
+            late.join(earlier, list(KEY))
+            .where(F.col("position_ms") < F.col("late_ms"))
+            .groupBy(*KEY)
+            .agg(F.max_by("state", "run").alias("base"))
+        )
+        own = of_logs(events).join(late.select(*KEY), list(KEY), "left_semi")
+        said = keyed(own).unionByName(told_to(shared(events), late))
+        said = said.unionByName(gaps(slice_.emitters, "gaps", late))
+        tasks = late.join(bases, list(KEY), "left").select(
+            *KEY, "topic", F.lit(None).cast("binary").alias("carried"), "base", F.lit(True).alias("is_again")
+        )
+        return each_log(said, tasks, slice_.task)
+
+    def _of_before(self, name: str, before: Mapping[str, Any] | None) -> DataFrame:
+        return self._results.nothing(name) if before is None else self._results.of(name, before)
+
+
+def _told_by_others(slice_: Slice, carried: DataFrame, logs: DataFrame) -> DataFrame | None:
+    """What the slice tells logs beside their own events. New logs hear all that was ever said anyway."""
+    found = None
+    if slice_.shared and slice_.cut.previous is not None:
+        found = told_to(shared(slice_.rows), carried)
+    if slice_.has_new_gaps:
+        missing = gaps(slice_.emitters, "new_gaps", logs)
+        found = missing if found is None else found.unionByName(missing)
+    return found
+
+
+def _excused(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> DataFrame:
+    """Calm logs that nothing but their own events can concern in this run, as the screen states them."""
+    task = slice_.task
+    calm = carried.where(F.col("calm").isNotNull() & ~in_doubt(task.doubts))
+    if others is not None:
+        named = [F.col(f"log_{name}").alias(name) for name in KEY]
+        calm = calm.join(others.select(*named), list(KEY), "left_anti")
+    said = numbers(of_logs(slice_.rows), task.as_of_ms)
+    return excused(calm, said, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
+
+
+def _asked(cut: Cut, logs: DataFrame, carried: DataFrame, said: DataFrame) -> DataFrame:
+    """Logs to be judged. Stale: its last state is of a run before the last; a state that is older than all
+    that was said since has nothing of it."""
+    known = carried.select(*KEY, F.coalesce("state_run", F.lit(cut.previous)).alias("state_run"))
+    named = [F.col(f"log_{name}").alias(name) for name in KEY]
+    first_said = said.groupBy(*LOG_KEY).agg(F.min("observed_at_ms").alias("late_ms"))
+    of_each = logs.join(known.withColumn("is_known", F.lit(True)), list(KEY), "left").join(
+        first_said.select(*named, "late_ms"), list(KEY), "left"
+    )
+    return of_each.select(
+        *KEY,
+        "topic",
+        F.col("is_known").isNull().alias("is_new"),
+        F.coalesce(F.col("state_run") < (cut.previous or 0), F.lit(False)).alias("is_stale"),
+        F.coalesce("late_ms", F.lit(cut.as_of_ms + 1)).alias("late_ms"),
+    )
+
+
+def _said(judged: DataFrame) -> list[Row]:
+    """What is asked of each log: in one go, since each asking looks at all of them."""
+    state = F.when(F.col("has_blast"), F.col("state")).alias("state")
+    return judged.select("late_ms", "is_again", "verdict", "statement_hash", "findings", state).collect()
+
+
+def _of_excused() -> dict[str, Any]:
+    """Of an excused log, as `_said` asks."""
+    return {
+        "late_ms": F.lit(None).cast("bigint"),
+        "is_again": F.lit(False),
+        "findings": F.lit("[]"),
+        "has_blast": F.lit(False),
+        "state": F.lit(None).cast("binary"),
+        "verdict": F.lit(Verdict.PASS.value),
+    }

@@ -1,0 +1,137 @@
+"""A day of the audit against what the same rows cost to sort: by Spark itself, and DuckDB's windows.
+
+Both peers read the same files with two cores: Spark scans, shuffles and sorts the rows by log and time;
+DuckDB evaluates a running maximum and the row before, of each log and emitter. Ours is timed twice:
+
+    audit_screen   the screen over all logs: from the slice to the statements of those that it excuses
+    audit          the whole run, `again` over the same cut, with the seconds of its steps in `steps_s`
+
+One log in a hundred is faulty, and once more all of them. Wanted: 1.0 against both.
+
+    SEAWALL_BENCH_EVENTS   20,000,000 unless told; a thousand a log
+    SEAWALL_BENCH_FAULTY   one log in so many, instead of both 100 and 1
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from audit_engine.run.evidence.spark import KEY, of_logs, told
+from audit_engine.run.screen.spark import excused, numbers
+from audit_engine.run.spark import AuditRun, Means
+from audit_engine.tables.columns import EVENTS
+from audit_engine.tables.results import STATEMENTS
+from bench.audit_evidence import Fleet, add_day
+from bench.harness import compare, timed
+from rules.machine import Terms
+from seawall.spark import spark_session
+
+ALL_EVENTS = int(os.environ.get("SEAWALL_BENCH_EVENTS", "20000000"))
+TURNS = 333  # of each of three replicas: a thousand events a log
+FAULTY = [int(each) for each in os.environ.get("SEAWALL_BENCH_FAULTY", "100,1").split(",")]
+PARTITIONS = 16
+ORDER = (*KEY, "observed_at_ms", "emitter_broker_id", "emitter_component", "emitter_seq")
+WINDOWS = """
+SELECT count(*) FROM (
+  SELECT max(observed_at_ms) OVER log AS highest, lag(log_seq) OVER emitter AS before
+  FROM read_parquet('{files}')
+  WINDOW log AS (PARTITION BY cluster_id, topic_id, partition
+                 ORDER BY observed_at_ms, emitter_broker_id, emitter_component, emitter_seq
+                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+         emitter AS (PARTITION BY cluster_id, topic_id, partition, emitter_broker_id, emitter_component
+                     ORDER BY observed_at_ms, emitter_seq)
+) WHERE highest IS NOT NULL OR before IS NOT NULL
+"""
+
+
+def main() -> None:
+    for faulty_every in FAULTY:
+        with tempfile.TemporaryDirectory(prefix="seawall-bench-") as name:
+            settings = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
+            spark = spark_session(Path(name) / "spark", driver_memory_mib=4096, settings=settings)
+            try:
+                _one(spark, Path(name) / "tables", faulty_every)
+            finally:
+                spark.stop()
+
+
+def _one(spark: SparkSession, root: Path, faulty_every: int) -> None:
+    fleet = Fleet(logs=ALL_EVENTS // (TURNS * 3), turns=TURNS, faulty_every=faulty_every)
+    marks: list[tuple[str, float]] = []
+    means = Means(
+        terms=Terms(),
+        now_ms=lambda: 1_900_000_000_000,
+        version="bench",
+        has_gate=False,
+        at=lambda step: marks.append((step, time.perf_counter())),
+    )
+    run = AuditRun(spark, str(root), means)
+    _say(f"one log in {faulty_every} faulty: making the first day of {fleet.logs} logs, and judging it")
+    run.next(add_day(spark, str(root), fleet, 0))
+    _say(f"making {fleet.events} events, and judging them once")
+    as_of_ms = add_day(spark, str(root), fleet, 1)
+    summary = run.next(as_of_ms)
+    events = spark.read.format("delta").load(f"{root}/{EVENTS}")
+    day = told(events.where(f"observed_at_ms > {as_of_ms - 86_400_000}"))
+    carried = spark.read.format("delta").load(f"{root}/{STATEMENTS}").where("run = 1 AND calm IS NOT NULL")
+
+    def screened() -> None:
+        _away(excused(carried, numbers(of_logs(day), as_of_ms), from_ms=0, as_of_ms=as_of_ms))
+
+    def judged() -> None:
+        assert run.again(2).content_hash == summary.content_hash
+
+    more = {
+        "events": fleet.events,
+        "logs": fleet.logs,
+        "faulty": 0 if not faulty_every else -(-fleet.logs // faulty_every),
+        "verdicts": dict(summary.verdicts),
+    }
+    peers = {
+        "Spark, scan, shuffle and sort": lambda: _away(_sorted(day)),
+        "DuckDB, windows, two cores": lambda: _duckdb(f"{root}/{EVENTS}"),
+    }
+    for bench, ours in (("audit_screen", screened), ("audit", judged)):
+        for peer, theirs in peers.items():
+            compare(
+                bench,
+                peer,
+                ours=partial(timed, ours),
+                theirs=partial(timed, theirs),
+                more=lambda: {**more, "steps_s": _steps(marks)},
+            )
+
+
+def _sorted(day: DataFrame) -> DataFrame:
+    return day.repartition(PARTITIONS, *KEY).sortWithinPartitions(*ORDER)
+
+
+def _away(rows: DataFrame) -> None:
+    """All of them, to nowhere."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def _duckdb(table: str) -> None:
+    import duckdb
+
+    with duckdb.connect(config={"threads": 2}) as database:
+        database.execute(WINDOWS.format(files=f"{table}/**/*.parquet")).fetchall()
+
+
+def _steps(marks: list[tuple[str, float]]) -> dict[str, float]:
+    """Of the last run, the seconds from each step to the next."""
+    first = max((at for at, (step, _) in enumerate(marks) if step == "read"), default=0)
+    last = marks[first:]
+    return {step: round(end - begin, 2) for (step, begin), (_, end) in pairwise(last)}
+
+
+def _say(words: str) -> None:
+    print(f"bench: {words}", file=sys.stderr, flush=True)  # noqa: T201 minutes of silence want a word
