@@ -36,6 +36,12 @@ TERSE = {
     "spark.sql.debug.maxToStringFields": "4",
     "spark.sql.ui.explainMode": "simple",
 }
+QUICK = {
+    # HotSpot compiles no method of more bytes; Spark would go up to 65,535 and leave it to the interpreter.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # A table that is partitioned by the day gets one day at a time: no need to sort all rows by it first.
+    "spark.sql.maxConcurrentOutputFileWriters": "4",
+}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -83,6 +89,7 @@ def spark_session(
         **DELTA,
         **FEW_PARTITIONS,
         **TERSE,
+        **QUICK,
         **(s3a_settings(s3) | conditional.SETTINGS if s3 is not None else {}),
         **(settings or {}),
     }

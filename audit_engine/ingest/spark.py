@@ -53,6 +53,7 @@ from audit_engine.tables.spark import EvidenceTable, EvidenceTables, Standing, f
 BATCH_RECORDS_MAX = 500_000
 ATTEMPTS_MAX = 3  # of a run that retention overtakes while it reads
 POLL_S = 1
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,15 +131,18 @@ class Ingest:
             try:
                 read(begun)
             except StreamingQueryException as failed:
-                if self._failed is not None:
-                    raise self._failed from None
+                in_batch = self._failed
+                if in_batch is not None and not isinstance(in_batch, SPARK_ERRORS):
+                    raise in_batch from None
                 # What retention took while it was read is told when it begins again.
-                overtaken = bool(onward(self._source.reach.reach(self._source.topic), self._held()).lost)
-                if not (left and overtaken):
-                    why = str(failed).splitlines()[0]
-                    raise ReadingFailed(topic=self._source.topic, why=why) from failed
+                if not (left and self._is_overtaken()):
+                    why = str(in_batch or failed).strip().splitlines()[0]
+                    raise ReadingFailed(topic=self._source.topic, why=why) from (in_batch or failed)
             else:
                 return
+
+    def _is_overtaken(self) -> bool:
+        return bool(onward(self._source.reach.reach(self._source.topic), self._held()).lost)
 
     def _begin(self) -> Onward:
         """Where the tables stand, and what is to be told before anything is read."""
@@ -248,6 +252,7 @@ class Ingest:
                 try:
                     # A service may outlive its topic, and one made anew may soon be as long.
                     self._same_topic(self._source.reach.reach(self._source.topic).topic_id)
+                    self._at("planned")
                     self._batch(rows, _ends(checkpoint, batch_id, self._source.topic), begun.starts)
                     self._between()
                 except BaseException as failed:
@@ -281,7 +286,7 @@ class Ingest:
         try:
             readable = events(rows, self._day(), all_readable=True)
             self._events = self._append(self._tables.events, self._events, readable, span)
-        except (PySparkException, Py4JJavaError) as failed:
+        except SPARK_ERRORS as failed:
             if UNREADABLE not in str(failed):
                 raise
             return False

@@ -1,24 +1,24 @@
 """The columns of `audit_events` and `audit_quarantine`, derived from the wire form and from rules.events.
 
+The envelope's fields are columns; the kind's own fields are one column, `body`, the JSON as it came. A column
+for each of them was measured to cost several times what the copy itself does (docs/decisions/0016). Each kind
+has its fields as columns in a view of its own (`audit_engine.tables.kinds`), by these types:
+
     an int      BIGINT      a tuple[X, ...]   ARRAY<X>       X | None    as X, null
     a text      STRING      a tuple[X, X]     ARRAY<X>       an Enum     STRING, its value
     a bool      BOOLEAN     a NamedTuple      STRUCT of its fields
 
-The envelope's columns come first: Delta keeps least and most of the first 32 only, and these are what a run
-asks for. Behind them stand the kinds' own fields, one column a name, null where the kind has no such field.
-Two kinds that mean different types by one name have two columns, the later kind's under `<kind>_<name>`.
-
-Owns the derivation. Invariant: a kind more, or a field more, only adds columns.
+Owns the derivation. Invariant: a kind more, or a field more, changes no table.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from audit_engine.wire.bodies import Body
 from audit_engine.wire.codec import BODIES
 from rules.events import LogEvent
 
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnField:
-    """A kind's own field: its name on the wire, its column, and the values that an enumeration allows."""
+    """A kind's own field: its name on the wire, its column in the kind's view, and what values there are."""
 
     name: str
     column: str
@@ -85,8 +85,12 @@ ENVELOPE = (
     _needed("observed_at_ms", "BIGINT", ""),
     _needed("version", "INT", "of the wire form"),
     _needed("payload_hash", "BIGINT", "xxhash64 of the value: tells deliveries of one number apart"),
-    _needed("is_read", "BOOLEAN", "the kind's own columns hold the event"),
-    _free("raw", "STRING", "the body as it came, where its columns do not hold all of it"),
+    _needed(
+        "is_read",
+        "BOOLEAN",
+        "its kind was known at ingest, and its body as it should be",
+    ),
+    _needed("body", "STRING", "the kind's own fields, the JSON that came"),
     _free("unrecognised", "STRING", "the whole value, where its envelope has names that are not known here"),
 )
 
@@ -133,30 +137,18 @@ def _allowed(hint: Any) -> tuple[str, ...] | None:
     return None
 
 
-def _own_fields() -> tuple[Mapping[str, tuple[OwnField, ...]], dict[str, str]]:
-    """Each kind's fields, and the columns of all of them with their types."""
-    by_kind: dict[str, tuple[OwnField, ...]] = {}
-    taken: dict[str, str] = {}
-    for kind, body in BODIES.items():
-        hints = get_type_hints(body.kind)
-        found = []
-        for name in body.readers:
-            spelled = sql_type(hints[name])
-            column = name
-            if name in _RESERVED or taken.get(name, spelled) != spelled:
-                column = f"{kind}_{name}"
-            taken[column] = spelled
-            found.append(
-                OwnField(
-                    name=name,
-                    column=column,
-                    sql_type=spelled,
-                    is_optional=name in body.optional,
-                    allowed=_allowed(hints[name]),
-                )
-            )
-        by_kind[kind] = tuple(found)
-    return by_kind, taken
+def _own_fields(kind: str, body: Body) -> tuple[OwnField, ...]:
+    hints = get_type_hints(body.kind)
+    return tuple(
+        OwnField(
+            name=name,
+            column=f"{kind}_{name}" if name in _RESERVED else name,
+            sql_type=sql_type(hints[name]),
+            is_optional=name in body.optional,
+            allowed=_allowed(hints[name]),
+        )
+        for name in body.readers
+    )
 
 
 def _place_of(kind: type[Any]) -> tuple[str, ...]:
@@ -167,17 +159,9 @@ def _place_of(kind: type[Any]) -> tuple[str, ...]:
     return tuple(name for name in LOG_PLACE if name in hints and type(None) not in get_args(hints[name]))
 
 
-OWN_FIELDS, _OWN_COLUMNS = _own_fields()
+OWN_FIELDS = {kind: _own_fields(kind, body) for kind, body in BODIES.items()}
 PLACE_OF = {kind: _place_of(body.kind) for kind, body in BODIES.items()}
-OWN = tuple(
-    Column(
-        name=name,
-        sql_type=spelled,
-        comment="of " + ", ".join(k for k, own in OWN_FIELDS.items() if any(f.column == name for f in own)),
-    )
-    for name, spelled in _OWN_COLUMNS.items()
-)
-EVENT_COLUMNS = (*PLACE, *ENVELOPE, *OWN)
+EVENT_COLUMNS = (*PLACE, *ENVELOPE)
 
 # Structure only: what an event says is judged, never refused.
 STRUCTURE = {

@@ -13,9 +13,11 @@ Invariant: when `append` has returned, the rows and their ranges are in the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import takewhile
+from typing import Any, cast
 
 from delta.exceptions import (
     ConcurrentAppendException,
@@ -28,6 +30,7 @@ from delta.exceptions import (
     ProtocolChangedException,
 )
 from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.types import StructField, StructType
@@ -37,17 +40,17 @@ from audit_engine.tables.errors import CommitSkipped, OtherWriter, TableBehind, 
 from audit_engine.tables.marks import Mark, Range, read, written
 
 APP_ID = "seawall.audit.ingest"
-NEW_FIRST = (
-    20,
-    400,
-    None,
-)  # commits looked through, and if it is not there, more; at last all of the history
 PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.enableChangeDataFeed": "true",
     # Of an audit: what was there on a day must be readable as long as the day may be asked about.
     "delta.logRetentionDuration": "interval 400 days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
+}
+# What a run, a replay and a person ask by: of others, least and most cost every row and leave out no file.
+ASKED_BY = {
+    EVENTS: ("kafka_partition", "kafka_offset", "log_id", "observed_at_ms"),
+    QUARANTINE: ("kafka_partition", "kafka_offset"),
 }
 CONSTRAINT = "structure"
 POSITION = ("kafka_topic", "kafka_partition", "kafka_offset")
@@ -98,10 +101,9 @@ class EvidenceTable:
     def replayed_after(self, number: int) -> dict[int, list[Range]]:
         """What commits after that one took up from the quarantine: offsets below where the table stood."""
         found: dict[int, list[Range]] = {}
-        for mark in self._marks(None):
-            if mark.number > number:
-                for partition, each in mark.replayed.items():
-                    found.setdefault(partition, []).extend(each)
+        for mark in takewhile(lambda mark: mark.number > number, self._marks()):
+            for partition, each in mark.replayed.items():
+                found.setdefault(partition, []).extend(each)
         return {partition: sorted(each) for partition, each in sorted(found.items())}
 
     def offsets_by_rows(self) -> dict[int, int]:
@@ -130,23 +132,33 @@ class EvidenceTable:
             raise CommitSkipped(table=self.path, number=mark.number)
 
     def _holds(self, mark: Mark) -> bool:
-        return any(mark in self._marks(limit) for limit in NEW_FIRST)
+        return mark in takewhile(lambda found: found.number >= mark.number, self._marks())
 
     def _last_mark(self) -> Mark | None:
-        return next((found[0] for limit in NEW_FIRST if (found := self._marks(limit))), None)
+        return next(self._marks(), None)
 
-    def _marks(self, limit: int | None) -> list[Mark]:
-        """Newest first. What others commit, such as OPTIMIZE, has none."""
-        table = DeltaTable.forPath(self._spark, self.path)
-        history = table.history() if limit is None else table.history(limit)
-        rows = history.select("version", "userMetadata").orderBy(F.desc("version")).collect()
-        return [mark for row in rows if (mark := read(row["userMetadata"])) is not None]
+    def _marks(self) -> Iterator[Mark]:
+        """Newest first, with ever lower numbers. What others commit, such as OPTIMIZE, has none.
+
+        Out of the commits' own files: Delta's history is a job of Spark's, which takes longer than a commit.
+        """
+        log, snapshot = log_and_snapshot(self._spark, self.path)
+        jvm: Any = self._spark._jvm
+        settings = log.newDeltaHadoopConf()
+        for version in range(snapshot.version(), -1, -1):
+            file = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020d}.json")
+            try:
+                lines = log.store().read(file, settings).mkString("\n").split("\n")
+            except Py4JJavaError as failed:
+                if "FileNotFoundException" in str(failed):  # gone from the log, as all before it
+                    return
+                raise
+            if (mark := read(_user_metadata(lines))) is not None:
+                yield mark
 
     def _last_number(self) -> int:
         """Delta keeps it in every checkpoint, so that it outlives the history."""
-        jvm = self._spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
-        snapshot = log.forTableWithSnapshot(self._spark._jsparkSession, self.path)._2()
+        _, snapshot = log_and_snapshot(self._spark, self.path)
         found = snapshot.transactions().get(APP_ID)
         return int(found.get()) if found.isDefined() else -1
 
@@ -159,7 +171,8 @@ class EvidenceTable:
             + (f" COMMENT {_literal(column.comment)}" if column.comment else "")
             for column in self._columns
         )
-        properties = ", ".join(f"{_literal(name)} = {_literal(value)}" for name, value in PROPERTIES.items())
+        wanted = properties_of(self.name).items()
+        properties = ", ".join(f"{_literal(name)} = {_literal(value)}" for name, value in wanted)
         # One statement: column by column, by the builder, it took seconds.
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {self.quoted} ({columns}) USING delta"
@@ -204,8 +217,8 @@ class EvidenceTable:
         return f"delta.`{self.path.replace('`', '``')}`"
 
     def properties(self) -> dict[str, str]:
-        [detail] = DeltaTable.forPath(self._spark, self.path).detail().select("properties").collect()
-        return dict(detail["properties"])
+        _, snapshot = log_and_snapshot(self._spark, self.path)
+        return dict(json.loads(snapshot.metadata().json())["metaData"]["configuration"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +235,28 @@ def open_tables(spark: SparkSession, root: str) -> EvidenceTables:
     )
 
 
+def properties_of(name: str) -> dict[str, str]:
+    """What `maintain` keeps true of the table of that name."""
+    return {**PROPERTIES, "delta.dataSkippingStatsColumns": ",".join(ASKED_BY[name])}
+
+
+def log_and_snapshot(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """Delta's own log of a table, and the table as it stands now."""
+    jvm: Any = spark._jvm
+    found = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, path)
+    return found._1(), found._2()
+
+
 def path_of(root: str, name: str) -> str:
     return f"{root.rstrip('/')}/{name}"
+
+
+def _user_metadata(lines: Iterable[str]) -> str | None:
+    """Of the actions of one commit."""
+    for line in lines:
+        if "commitInfo" in (action := json.loads(line)):
+            return cast("str | None", action["commitInfo"].get("userMetadata"))
+    return None
 
 
 def _literal(text: str) -> str:

@@ -9,13 +9,15 @@ What is read by Spark's own JSON reader follows `audit_engine.wire.decode` (a te
 that no row goes through Python. Where they differ, this one takes more: a name given twice, a number where a
 text belongs, bytes behind the object's end.
 
-A value is read twice: once as all that an event of any kind may say (`_seen`), and once as its names with the
-text of each (`_texts`), to find what has no column. Only where the first fails in any field, its envelope and
-its body are read apart (`_outer`, `_inner`), to tell whose fault it is. All of it is SQL text that is made
-once: the same expressions built call by call took seconds a batch.
+Of a value as our own writers spell it, which is nearly every one, the envelope is read once and a regular
+expression says that all the rest is in order (`plain`). Any other is read the long way (`NOT _is_plain`): as
+its names with the text of each (`_texts`), to find what has no column, and its body as all that an event of
+any kind may say (`_own`). All of it is SQL text that is made once: the same expressions built call by call
+took seconds a batch.
 
 Owns these transforms. Invariant: of a record whose envelope is readable nothing is refused and nothing is
-lost: what has no column is in `raw` or `unrecognised` as it came.
+lost: the body is a column, and of an envelope that has names without a column the whole value is in
+`unrecognised`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,13 @@ from functools import cache
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.ingest.rows.plain import (
+    BEFORE_BODY,
+    BEFORE_KIND,
+    BEHIND_BODY,
+    FOLLOWS_NAME,
+    plain_values,
+)
 from audit_engine.spool.spool import EVENT_BYTES_MAX
 from audit_engine.tables.columns import EVENT_COLUMNS, OWN_FIELDS, PLACE_OF, QUARANTINE_COLUMNS, OwnField
 from audit_engine.wire.codec import EPOCH_UNKNOWN, VERSION
@@ -82,6 +91,7 @@ _DETAILS = {
 
 # Of `examined`, beside the columns of the tables.
 REASON, KEY, VALUE, WRONG = "_reason", "_key", "_value", "_wrong"
+_TEXT = f"CAST({VALUE} AS STRING)"
 _LEAST = {
     **dict.fromkeys(("emitter_seq", "log_seq", "occurred_at_ms", "observed_at_ms", "partition"), 0),
     "leader_epoch": EPOCH_UNKNOWN,
@@ -130,14 +140,17 @@ def quarantined(examined_records: DataFrame, day: str) -> DataFrame:
 def _steps() -> tuple[tuple[str, ...], ...]:
     """What is selected from the records, from that, and so on; each names what the next one needs."""
     place = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp_ms")
-    kept = (*place, KEY, VALUE, "_text")
-    plain = tuple(name for name in (*NEEDED, *FREE) if name != "body")
+    kept = (*place, KEY, VALUE)
     body, emitter, follows = (_in_texts(name) for name in ("body", "emitter", "follows"))
     inside_has_more = (
         f"({_beyond(f'json_object_keys({emitter})', EMITTER)}"
         f" OR {_beyond(f'json_object_keys({follows})', FOLLOWS)})"
     )
-    damaged = f"_seen.{DAMAGED} IS NOT NULL"
+    # Of a plain value: what stands behind its body as an object, and the body by its bytes.
+    envelope = f"concat('{{{BEHIND_BODY[1:]}', _behind)"
+    before, around = len(BEFORE_BODY), len(BEFORE_BODY + BEHIND_BODY)
+    between = f"substring({VALUE}, {before + 1}, octet_length({VALUE}) - octet_length(_behind) - {around})"
+    texts = f"from_json({_TEXT}, 'MAP<STRING, STRING>', {_map(JSON_OPTIONS.items())})"
     return (
         (
             "topic AS kafka_topic",
@@ -146,37 +159,28 @@ def _steps() -> tuple[tuple[str, ...], ...]:
             "unix_millis(timestamp) AS kafka_timestamp_ms",
             f"key AS {KEY}",
             f"value AS {VALUE}",
-            "CASE WHEN is_valid_utf8(value) THEN CAST(value AS STRING) END AS _text",
+            f"substring_index(CAST(value AS STRING), '{BEHIND_BODY}', -1) AS _behind",
+        ),
+        (*kept, "_behind", f"{_is_plain()} AS _is_plain"),
+        (
+            *(*kept, "_is_plain"),
+            f"{_parsed(f'CASE WHEN _is_plain THEN {envelope} ELSE {_TEXT} END', _outer())} AS _seen",
+            f"CASE WHEN _is_plain THEN CAST({between} AS STRING) END AS _plain_body",
+            f"(_is_plain AND contains(_behind, '{FOLLOWS_NAME}')) AS _is_plain_first",
+            f"CASE WHEN NOT _is_plain AND is_valid_utf8({VALUE}) THEN {texts} END AS _texts",
         ),
         (
-            *kept,
-            f"{_parsed('_text', _everything())} AS _seen",
-            f"from_json(_text, 'MAP<STRING, STRING>', {_map(JSON_OPTIONS.items())}) AS _texts",
-        ),
-        (
-            *kept,
-            "_seen",
-            "_texts",
-            f"CASE WHEN {damaged} THEN {_parsed('_text', _outer())} END AS _outer",
-            f"CASE WHEN {damaged} THEN {_parsed(body, _own())} END AS _inner",
-        ),
-        (
-            *kept,
-            *(f"CASE WHEN {damaged} THEN _outer.{name} ELSE _seen.{name} END AS _{name}" for name in plain),
-            f"CASE WHEN {damaged} THEN _inner ELSE _seen.body END AS _own",
-            f"({damaged} AND _outer.{DAMAGED} IS NOT NULL) AS _outer_is_damaged",
-            f"({damaged} AND _inner.{DAMAGED} IS NOT NULL) AS _own_is_damaged",
+            *(*kept, "_is_plain", "_is_plain_first", "_seen"),
             "map_keys(_texts) AS _names",
-            f"{body} AS _body",
-            f"json_object_keys({body}) AS _body_names",
-            f"{inside_has_more} AS _inside_has_more",
+            f"CASE WHEN _is_plain THEN _plain_body ELSE {body} END AS _body",
+            f"CASE WHEN NOT _is_plain THEN json_object_keys({body}) END AS _body_names",
+            f"(NOT _is_plain AND {inside_has_more}) AS _inside_has_more",
+            f"CASE WHEN NOT _is_plain THEN {_parsed(body, _own())} END AS _own",
         ),
         (
-            *kept,
-            *(f"_{name}" for name in plain),
-            *("_own", "_names", "_body", "_body_names", "_inside_has_more"),
-            f"CASE WHEN {_is_sound()} THEN '' ELSE {_wrong()} END AS {WRONG}",
-            f"{_is_read()} AS is_read",
+            *(*kept, "_is_plain", "_is_plain_first", "_seen", "_names", "_body", "_inside_has_more"),
+            f"CASE WHEN _is_plain OR ({_is_sound()}) THEN '' ELSE {_wrong()} END AS {WRONG}",
+            f"(_is_plain OR {_is_read()}) AS is_read",
         ),
         (
             *place,
@@ -191,30 +195,29 @@ def _steps() -> tuple[tuple[str, ...], ...]:
 
 def _event_columns() -> dict[str, str]:
     """By column of audit_events, its place and day apart, in the order of the table."""
-    same = ("kind", "event_id", "emitter_seq", "log_seq", "cluster_id", *FREE, "occurred_at_ms")
+    same = ("kind", "event_id", "emitter_seq", "cluster_id", *FREE, "occurred_at_ms", "observed_at_ms")
+    more = f"_inside_has_more OR {_beyond('_names', (*NEEDED, *FREE))}"
     found = {
-        **{name: f"_{name}" for name in (*same, "observed_at_ms", "version")},
-        **{f"emitter_{name}": f"_emitter.{name}" for name in EMITTER},
-        **{f"follows_{name}": f"_follows.{name}" for name in FOLLOWS},
-        "is_first": "array_contains(_names, 'follows')",
-        "log_id": "concat(_topic_id, ':', _partition)",
+        **{name: f"_seen.{name}" for name in (*same, "version")},
+        **{f"emitter_{name}": f"_seen.emitter.{name}" for name in EMITTER},
+        **{f"follows_{name}": f"_seen.follows.{name}" for name in FOLLOWS},
+        "is_first": "CASE WHEN _is_plain THEN _is_plain_first ELSE array_contains(_names, 'follows') END",
+        "log_id": "concat(_seen.topic_id, ':', _seen.partition)",
         "payload_hash": f"xxhash64({VALUE})",
         "is_read": "is_read",
-        "raw": f"CASE WHEN NOT is_read OR {_has_more()} THEN _body END",
-        "unrecognised": f"CASE WHEN _inside_has_more OR {_beyond('_names', (*NEEDED, *FREE))} THEN _text END",
+        "body": "_body",
+        "unrecognised": f"CASE WHEN NOT _is_plain AND ({more}) THEN {_TEXT} END",
     }
-    for kind, fields in OWN_FIELDS.items():
-        for each in fields:
-            value = f"_own.`{each.name}`"
-            if each.column != each.name:  # two kinds mean different things by one name
-                value = f"CASE WHEN _kind = {_text(kind)} THEN CAST({value} AS {each.sql_type}) END"
-            found[each.column] = f"CASE WHEN is_read THEN {value} END"
     placed = ("ingest_day", "kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp_ms")
     return {column.name: found[column.name] for column in EVENT_COLUMNS if column.name not in placed}
 
 
-def _everything() -> dict[str, str]:
-    return {**_outer(), "body": _struct(_typed(_own()))}
+def _is_plain() -> str:
+    by_kind = " ".join(
+        f"WHEN {_text(kind)} THEN {_TEXT} RLIKE {_text(pattern)}" for kind, pattern in plain_values().items()
+    )
+    kind = f"substring_index(substring_index(_behind, '{BEFORE_KIND}', -1), '\"', 1)"
+    return f"coalesce(is_valid_utf8({VALUE}) AND CASE {kind} {by_kind} END, false)"
 
 
 def _outer() -> dict[str, str]:
@@ -252,14 +255,18 @@ def _in_texts(name: str) -> str:
 
 
 def _is_sound() -> str:
-    """Of most records: nothing is wrong with the envelope."""
-    needed = (*(f"_{name}" for name in NEEDED if name != "body"), *(f"_emitter.{name}" for name in EMITTER))
+    """Nothing is wrong with the envelope."""
+    needed = (
+        *(f"_seen.{name}" for name in NEEDED if name != "body"),
+        *(f"_seen.emitter.{name}" for name in EMITTER),
+    )
+    follows = " AND ".join(f"_seen.follows.{name} IS NOT NULL" for name in FOLLOWS)
     return " AND ".join(
         (
-            "NOT _outer_is_damaged",
+            f"_seen.{DAMAGED} IS NULL",
             "_body_names IS NOT NULL",
             *(f"{name} IS NOT NULL" for name in needed),
-            f"(_follows IS NULL OR ({' AND '.join(f'_follows.{name} IS NOT NULL' for name in FOLLOWS)}))",
+            f"(_seen.follows IS NULL OR ({follows}))",
             f"NOT ({_is_too_low()})",
         )
     )
@@ -267,21 +274,22 @@ def _is_sound() -> str:
 
 def _is_too_low() -> str:
     """Compared and never counted with: one record at the edge of its type must not stop them all."""
-    least = {f"_{name}": number for name, number in _LEAST.items()}
-    least |= {f"_{outer}.{name}": 0 for outer, names in _LEAST_INSIDE.items() for name in names}
+    least = {f"_seen.{name}": number for name, number in _LEAST.items()}
+    least |= {f"_seen.{outer}.{name}": 0 for outer, names in _LEAST_INSIDE.items() for name in names}
     return " OR ".join(f"coalesce({name} < {number}, false)" for name, number in least.items())
 
 
 def _wrong() -> str:
     """What of the envelope is missing or not allowed, in words; empty for nothing."""
-    emitter = " OR ".join(f"_emitter.{name} IS NULL" for name in EMITTER)
-    follows = " OR ".join(f"_follows.{name} IS NULL" for name in FOLLOWS)
-    missing = ", ".join(_when(f"_{name} IS NULL", name) for name in NEEDED if name != "body")
+    emitter = " OR ".join(f"_seen.emitter.{name} IS NULL" for name in EMITTER)
+    follows = " OR ".join(f"_seen.follows.{name} IS NULL" for name in FOLLOWS)
+    missing = ", ".join(_when(f"_seen.{name} IS NULL", name) for name in NEEDED if name != "body")
+    damaged = f"_seen.{DAMAGED} IS NOT NULL"
     parts = (
-        _when("_outer_is_damaged", "a field has another type than it should, or JSON is broken"),
+        _when(damaged, "a field has another type than it should, or JSON is broken"),
         f"nullif(concat_ws(', ', {missing}, {_when('_body IS NULL', 'body')}), '')",
         _when(emitter, "emitter"),
-        _when(f"_follows IS NOT NULL AND ({follows})", "follows"),
+        _when(f"_seen.follows IS NOT NULL AND ({follows})", "follows"),
         _when("_body IS NOT NULL AND _body_names IS NULL", "body is no object"),
         _when(_is_too_low(), "a number is below its least"),
     )
@@ -292,8 +300,9 @@ def _reason() -> str:
     return (
         f"CASE WHEN {VALUE} IS NULL THEN {_text(NO_VALUE)}"
         f" WHEN length({VALUE}) > {EVENT_BYTES_MAX} THEN {_text(OVERSIZED)}"
+        " WHEN _is_plain THEN NULL"
         f" WHEN _names IS NULL THEN {_text(NOT_JSON)}"
-        f" WHEN _min_reader > {VERSION} THEN {_text(TOO_NEW)}"
+        f" WHEN _seen.min_reader > {VERSION} THEN {_text(TOO_NEW)}"
         f" WHEN {WRONG} != '' THEN {_text(NOT_AN_ENVELOPE)} END"
     )
 
@@ -303,11 +312,11 @@ def _is_read() -> str:
     by_kind = " ".join(
         f"WHEN {_text(kind)} THEN {_has_all(fields, PLACE_OF[kind])}" for kind, fields in OWN_FIELDS.items()
     )
-    return f"(NOT _own_is_damaged AND CASE _kind {by_kind} ELSE false END)"
+    return f"(_own.{DAMAGED} IS NULL AND CASE _seen.kind {by_kind} ELSE false END)"
 
 
 def _has_all(fields: tuple[OwnField, ...], place: tuple[str, ...]) -> str:
-    held = [f"_{name} IS NOT NULL" for name in place]
+    held = [f"_seen.{name} IS NOT NULL" for name in place]
     for each in fields:
         if not each.is_optional:
             held.append(f"_own.`{each.name}` IS NOT NULL")
@@ -315,20 +324,6 @@ def _has_all(fields: tuple[OwnField, ...], place: tuple[str, ...]) -> str:
             allowed = ", ".join(map(_text, each.allowed))
             held.append(f"(_own.`{each.name}` IS NULL OR _own.`{each.name}` IN ({allowed}))")
     return f"({' AND '.join(held)})" if held else "true"
-
-
-def _has_more() -> str:
-    """The body has names that its kind does not have here."""
-    pairs = (
-        f"{_text(kind)}, CAST(array({_names(each.name for each in fields)}) AS ARRAY<STRING>)"
-        for kind, fields in OWN_FIELDS.items()
-    )
-    known = f"try_element_at(map({', '.join(pairs)}), _kind)"
-    # Names come sorted from every writer of ours: then one comparison tells.
-    return (
-        f"CASE WHEN _body_names = {known} THEN false"
-        f" ELSE size(array_except(_body_names, coalesce({known}, CAST(array() AS ARRAY<STRING>)))) > 0 END"
-    )
 
 
 def _beyond(names: str, known: Iterable[str]) -> str:

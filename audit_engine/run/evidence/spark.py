@@ -20,7 +20,6 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.cut import Cut
 from audit_engine.run.told import COLUMNS
-from audit_engine.tables.columns import OWN_FIELDS
 from audit_engine.tables.marks import Offsets, Range
 from rules.events import KINDS, LogEvent
 from rules.machine.fold import HANDLERS
@@ -69,8 +68,9 @@ def since_offsets(rows: DataFrame, offsets: Offsets) -> DataFrame:
 
 
 def told(events: DataFrame) -> DataFrame:
-    """What a run takes of each row: its place, when it came, and its own fields as on the wire."""
-    return events.select(*COLUMNS, "log_id", "kafka_timestamp_ms", _body().alias("body"))
+    """What a run takes of each row: its place, when it came, and its own fields as they came."""
+    body = F.when(F.col("is_read"), F.col("body")).alias("body")
+    return events.select(*COLUMNS, "log_id", "kafka_timestamp_ms", body)
 
 
 def of_logs(rows: DataFrame) -> DataFrame:
@@ -105,16 +105,6 @@ def keyed(rows: DataFrame) -> DataFrame:
 
 
 _FOR_A_LOG = (*(f"log_{name}" for name in (*KEY, "topic")), *COLUMNS, "body")
-
-
-def _body() -> Column:
-    """JSON with nulls, so that what was not said is told from what is not known."""
-    by_kind = F.when(F.lit(False), F.lit(None).cast("string"))
-    for kind, fields in OWN_FIELDS.items():
-        own = F.struct(*[F.col(each.column).alias(each.name) for each in fields])
-        text = F.to_json(own, {"ignoreNullFields": "false"}) if fields else F.lit("{}")
-        by_kind = by_kind.when(F.col("kind") == kind, text)
-    return F.when(F.col("is_read"), by_kind)
 
 
 def _offset_of(offsets: Offsets) -> Column:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from audit_engine.tables.columns import EVENTS
 from audit_engine.tables.errors import OtherWriter, TableUnfit
 from audit_engine.tables.maintenance import FILE_BYTES, DayFiles, Upkeep, drifted, due
-from audit_engine.tables.spark import CONFLICTS, PROPERTIES, EvidenceTable, path_of
+from audit_engine.tables.spark import CONFLICTS, EvidenceTable, log_and_snapshot, path_of, properties_of
 
 # Into so many tasks VACUUM divides its listing of the files: 10,000 unless told, minutes of doing nothing.
 LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -43,7 +42,7 @@ def needed(spark: SparkSession, root: str, name: str, *, today: str) -> Upkeep:
     return Upkeep(
         table=name,
         columns=tuple(column.name for column in table.missing()),
-        properties=drifted(table.properties(), PROPERTIES),
+        properties=drifted(table.properties(), properties_of(name)),
         days=due(_days(spark, path), today=today),
         unneeded_files=unneeded,
     )
@@ -69,7 +68,7 @@ def carry_out(spark: SparkSession, root: str, upkeep: Upkeep, *, say: Say = lamb
         say(f"{upkeep.table}: removing files that no kept version names")
         with _setting(spark, {LISTING: str(LISTING_TASKS)}):
             spark.sql(f"VACUUM {table.quoted}")
-    _delta_log(spark, table.path).checkpoint()
+    log_and_snapshot(spark, table.path)[0].checkpoint()
     now = {each.day: each for each in _days(spark, table.path)}
     return replace(upkeep, days=tuple(now.get(each.day, each) for each in upkeep.days))
 
@@ -97,20 +96,8 @@ def _setting(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]
 
 
 def _days(spark: SparkSession, path: str) -> list[DayFiles]:
-    files = DataFrame(_snapshot(spark, path).allFiles().toDF(), spark)
+    _, snapshot = log_and_snapshot(spark, path)
+    files = DataFrame(snapshot.allFiles().toDF(), spark)
     sizes = files.select(F.col("partitionValues")["ingest_day"].alias("day"), "size")
     found = sizes.groupBy("day").agg(F.count("*").alias("files"), F.sum("size").alias("bytes")).collect()
     return [DayFiles(day=row["day"], files=row["files"], size_bytes=row["bytes"]) for row in found]
-
-
-def _delta_log(spark: SparkSession, path: str) -> Any:
-    return _with_snapshot(spark, path)._1()
-
-
-def _snapshot(spark: SparkSession, path: str) -> Any:
-    return _with_snapshot(spark, path)._2()
-
-
-def _with_snapshot(spark: SparkSession, path: str) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, path)

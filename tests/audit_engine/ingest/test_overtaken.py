@@ -1,4 +1,4 @@
-"""What retention took before it was ingested is named, and is an exit code."""
+"""What retention took before it was ingested is named, and is an exit code: also what it takes meanwhile."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from confluent_kafka import TopicPartition
 from pyspark.sql import SparkSession
 
 from audit_engine.ingest.position import Lost
+from audit_engine.tables.errors import ReadingFailed
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from tests.audit_engine.ingest.topics import EventTopic, Stopped, stopping_at, value_of
 from tests.seawall.cli.calling import call
+
+
+def _delete_below(topic: EventTopic, offset: int) -> None:
+    """As retention does, at once."""
+    admin = kafka.admin_client(topic.broker.bootstrap)  # dropped before the answer is there, it would cancel
+    for answer in admin.delete_records([TopicPartition(topic.name, 0, offset)]).values():
+        answer.result()
 
 
 def test_retention_that_overtakes_is_a_finding(
@@ -25,10 +33,7 @@ def test_retention_that_overtakes_is_a_finding(
     topic.produce(*[value_of(n) for n in range(20)])
     topic.ingest(spark, tables)
     topic.produce(*[value_of(n) for n in range(20, 40)])
-    admin = kafka.admin_client(broker.bootstrap)  # dropped before the answer is there, it would cancel
-    asked = admin.delete_records([TopicPartition(topic.name, 0, 30)])
-    for answer in asked.values():
-        answer.result()
+    _delete_below(topic, 30)
 
     with pytest.raises(Stopped):
         topic.ingest(spark, tables, at=stopping_at("told"))
@@ -46,3 +51,43 @@ def test_retention_that_overtakes_is_a_finding(
     assert (row["kafka_offset"], row["kafka_end_offset"], row["value"]) == (20, 30, None)
     offsets = sorted(row["kafka_offset"] for row in tables.events.rows().select("kafka_offset").collect())
     assert offsets == [*range(20), *range(30, 40)]
+
+
+def test_what_is_taken_behind_the_plan_is_a_finding_too(
+    spark: SparkSession, broker: LocalCluster, tmp_path: Path
+) -> None:
+    """Between a batch's plan and its reading: the batch fails, is planned anew, and what is lost is named.
+
+    Where it never gets ahead of retention, the run ends with an error and no offset was moved over a loss.
+    """
+    topic = EventTopic(broker=broker, name="ingest-overtaken-later", folder=tmp_path).make(1)
+    tables = topic.tables(spark)
+    topic.produce(*[value_of(n) for n in range(20)])
+    topic.ingest(spark, tables)
+    topic.produce(*[value_of(n) for n in range(20, 60)])
+    steps: list[str] = []
+
+    def once_behind_the_plan(step: str) -> None:
+        steps.append(step)
+        if steps.count("planned") == 1 and step == "planned":
+            _delete_below(topic, 30)
+
+    found = topic.ingest(spark, tables, at=once_behind_the_plan)
+    topic.produce(*[value_of(n) for n in range(60, 100)])
+    below = iter(range(65, 100, 5))
+
+    def always_behind_the_plan(step: str) -> None:
+        if step == "planned":
+            _delete_below(topic, next(below))
+
+    with pytest.raises(ReadingFailed):
+        topic.ingest(spark, tables, at=always_behind_the_plan)
+    last = topic.ingest(spark, tables)
+
+    assert (steps.count("planned"), found.lost, found.offsets) == (2, [Lost(0, 20, 30)], 30)
+    lost = tables.quarantine.rows().where("reason = 'retention_overtook'").collect()
+    stretches = sorted((row["kafka_offset"], row["kafka_end_offset"]) for row in lost)
+    assert stretches == [(20, 30), (60, 65), (65, 70), (70, 75)]
+    assert last.lost == [Lost(0, 60, 75)]
+    offsets = sorted(row["kafka_offset"] for row in tables.events.rows().select("kafka_offset").collect())
+    assert offsets == [*range(20), *range(30, 60), *range(75, 100)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import pytest
@@ -11,8 +12,10 @@ from pyspark.sql import Row, SparkSession
 
 from audit_engine.errors import EventError
 from audit_engine.ingest.rows.spark import events, examined, quarantined
-from audit_engine.tables.columns import OWN_FIELDS
-from audit_engine.wire import Envelope, decode, encode
+from audit_engine.tables.columns import EVENT_COLUMNS, OWN_FIELDS
+from audit_engine.tables.kinds import view_of
+from audit_engine.tables.spark import schema_of
+from audit_engine.wire import Envelope, Unread, decode, encode
 from audit_engine.wire.codec import BODIES
 from rules.events import KINDS
 from tests.audit_engine.events import envelopes
@@ -50,6 +53,13 @@ READABLE = [
     GOOD.replace(b'"frontier":1', b'"added":[1],"frontier":1'),
     GOOD.replace(b'"kind"', b'"added":{"a":1},"kind"'),
     GOOD.replace(b'"partition":3', b'"partition":null'),
+    GOOD.replace(b'"frontier":1,', b' "frontier" : 1 ,\n'),
+    GOOD.replace(b'"reason":"nothing"', '"reason":"n\u00f6thing \\u0041"'.encode()),
+    GOOD.replace(b'"frontier":1', b'"frontier":9223372036854775807'),
+    GOOD.replace(b'"kind"', b'"follows":null,"kind"'),
+    GOOD.replace(b'"kind"', b'"\\u0066ollows":{"incarnation":1,"last_seq":2},"kind"'),
+    GOOD + b"\n",
+    GOOD.replace(b'"version":1', b'"version":2,"x":null'),
 ]
 
 
@@ -65,12 +75,12 @@ def _records(spark: SparkSession, values: list[bytes | None]) -> list[tuple[Row 
 
 
 def test_what_wire_cannot_read_is_quarantined_and_nothing_else(spark: SparkSession) -> None:
-    """And an event that wire knows only in part has its body, or its whole value, as it came."""
+    """An event has its body, and its whole value as it came where wire knows its envelope only in part."""
     values = [*DAMAGED, *READABLE]
 
     for value, (event, bad) in zip(values, _records(spark, values), strict=True):
         try:
-            decode(value)
+            envelope = decode(value)
         except EventError:
             assert event is None
             assert bad is not None
@@ -78,8 +88,13 @@ def test_what_wire_cannot_read_is_quarantined_and_nothing_else(spark: SparkSessi
             continue
         assert bad is None, (value, bad)
         assert event is not None
-        whole = event["is_read"] and event["raw"] is None and event["unrecognised"] is None
-        assert whole == (value == GOOD)
+        assert value is not None
+        assert event["is_first"] == envelope.is_first
+        assert event["is_read"] == (not isinstance(envelope.event, Unread)), value
+        has_more = bool(envelope.unrecognised.keys() - {"body"})
+        assert event["unrecognised"] == (value.decode() if has_more else None)
+        assert value != GOOD or f'{{"body":{event["body"]},"cluster_id":' in value.decode(), "byte for byte"
+        assert json.loads(event["body"]) == json.loads(value)["body"]
 
 
 @pytest.mark.timeout(250)
@@ -90,13 +105,19 @@ def test_what_wire_cannot_read_is_quarantined_and_nothing_else(spark: SparkSessi
     suppress_health_check=list(HealthCheck),
 )
 @given(said=st.tuples(*[envelopes(kind.kind) for kind in KINDS]))
-def test_each_kind_s_fields_are_in_its_columns(spark: SparkSession, said: tuple[Envelope, ...]) -> None:
-    """As `wire` has them, every kind that there is."""
+def test_each_kind_s_fields_are_in_its_view(spark: SparkSession, said: tuple[Envelope, ...]) -> None:
+    """As `wire` has them, every kind that there is, whatever is in its texts."""
+    rows = []
     for envelope, (row, bad) in zip(said, _records(spark, [encode(each) for each in said]), strict=True):
         assert bad is None
         assert row is not None
         assert row["is_read"], row
         assert (row["kind"], row["emitter_seq"]) == (envelope.kind, envelope.emitter_seq)
+        assert (row["is_first"], row["replica"]) == (envelope.is_first, envelope.replica)
+        rows.append(row)
+    spark.createDataFrame(rows, schema_of(EVENT_COLUMNS)).createOrReplaceTempView("said")
+    for envelope in said:
+        [row] = spark.sql(view_of(envelope.kind, "said")).collect()
         written = BODIES[envelope.kind].write(envelope.event)  # type: ignore[arg-type]
         for field in OWN_FIELDS[envelope.kind]:
             assert _plain(row[field.column]) == written[field.name], field

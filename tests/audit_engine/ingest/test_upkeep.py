@@ -18,7 +18,7 @@ from audit_engine.tables.columns import EVENTS, QUARANTINE, Column
 from audit_engine.tables.errors import TableBehind
 from audit_engine.tables.maintenance import FILE_BYTES, DayFiles, drifted, due
 from audit_engine.tables.maintenance.spark import carry_out, needed
-from audit_engine.tables.spark import PROPERTIES, EvidenceTable, EvidenceTables
+from audit_engine.tables.spark import EvidenceTable, EvidenceTables, properties_of
 from seawall.local.broker import LocalCluster
 from tests.audit_engine.ingest.topics import DAY, EventTopic, Stopped, stopping_at, value_of
 from tests.seawall.cli.calling import call
@@ -142,7 +142,7 @@ def test_columns_and_windows_are_maintain_s(
     assert list(wanted.properties) == ["delta.deletedFileRetentionDuration"]
     after = EvidenceTable(spark, str(tmp_path), QUARANTINE)
     assert after.rows().columns[-1] == "added_later"
-    assert drifted(after.properties(), PROPERTIES) == {}
+    assert drifted(after.properties(), properties_of(QUARANTINE)) == {}
 
 
 def test_an_open_day_and_a_finished_one_are_let_be() -> None:
