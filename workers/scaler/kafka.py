@@ -86,7 +86,7 @@ class KafkaGroups:
         except KafkaException as refused:
             self._renew(client)
             error: KafkaError = refused.args[0]
-            raise Unseen(error.str()) from refused
+            raise Unseen(f"{error.name()}: {error.str()}") from refused  # the text alone may be empty
         except NotInTime as late:
             self._renew(client)
             raise Unseen(f"no answer within {self._request_s + GRACE_S:g} s") from late
