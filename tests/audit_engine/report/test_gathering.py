@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.report.incidents import incidents
 from audit_engine.report.page import page
@@ -48,11 +49,13 @@ def written(spark: SparkSession, results: Results, run: Gathered, *, is_finished
             attempt,
             [{k: v for k, v in (columns | row).items() if k in columns} for row in every],
         )
-    states = [
-        (*log, state.topic, encode(state), None, None, None) for log, state in run.states.items()
-    ]
+    states = [(*log, state.topic, encode(state)) for log, state in run.states.items()]
     if states:
-        results.append(STATE, number, attempt, spark.createDataFrame(states, STATES))
+        frame = spark.createDataFrame(
+            states, "cluster_id string, topic_id string, partition int, topic string, state binary"
+        )
+        unsaid = {each.name: F.lit(None) for each in RESULTS[STATE] if each.name not in frame.columns}
+        results.append(STATE, number, attempt, frame.withColumns(unsaid))
     if is_finished:
         as_json = {name: canonical(run.run[name]) for name in ("cut", "terms", "gate", "counts")}
         results.finish({**dict.fromkeys(each.name for each in RESULTS[RUNS]), **run.run, **as_json})
