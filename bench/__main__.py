@@ -10,12 +10,14 @@ import bench
 
 NOT_BENCHMARKS = {
     "__main__",
+    "audit_evidence",
+    "fresh",
     "harness",
-    "segments",
     "kafka_tools",
     "parallel_consumer_jars",
     "scaler_model",
     "scaler_record",
+    "segments",
 }
 
 
