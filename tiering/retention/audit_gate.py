@@ -82,25 +82,34 @@ def before_removal(now: Situation, copy: TierCopy, cause: DeleteCause) -> Keep |
 
 def before_trim(facts: TrimFacts, plan: Trim) -> Keep | None:
     """Why the leader is not to be asked to move the start, if so."""
-    tier = facts.tier
+    tier, what = facts.tier, f"trim to {plan.up_to}"
     moved = _telling(tier.log, facts.now_ms - DAY_MS)
     moved.policy(total_ms=None, total_bytes=None)  # by retention it may go, and yet trim is no retention
     moved.tier(tier)
-    moved.disk(plan.old_start, max(plan.up_to, tier.frontier or 0), 0)
+    # What lies below the log's own start is no part of it any more: its expiry was asked about by itself.
+    start = max(plan.old_start, min(facts.record.log_start, plan.up_to))
+    moved.disk(start, max(plan.up_to, tier.frontier or 0), 0)
     known = moved.known(facts.now_ms)
+    if start == plan.up_to:
+        return _held(facts, plan, what)
     moved.say(
         LogStartAdvanced,
-        old_start=plan.old_start,
+        old_start=start,
         new_start=plan.up_to,
         local_start=plan.up_to,
         checkpoint_entry=plan.up_to,
         high_watermark=None,
         reason_hint=None,
     )
-    what = f"trim to {plan.up_to}"
     # Inside a segment it may end: for that the certificate is the permit.
     if kept := _answer(known, moved.asked(), what, but="START-05"):
         return kept
+    return _held(facts, plan, what)
+
+
+def _held(facts: TrimFacts, plan: Trim, what: str) -> Keep | None:
+    """Whether a hold is on what is to go."""
+    tier = facts.tier
     held = _telling(tier.log, facts.now_ms - DAY_MS)
     held.tier(tier)
     known = held.known(facts.now_ms)

@@ -163,6 +163,17 @@ def test_what_the_tier_lacks_is_not_trimmed(trimmed: TrimWorld) -> None:
     assert "START-02" in kept(first, middle._replace(covered_end=150), *rest)
 
 
+def test_what_expired_before_is_no_hindrance(trimmed: TrimWorld) -> None:
+    """The tier's first copy is gone with the log's own start; the disk still has its offsets."""
+    facts, plan = trimmed.facts(), _plan(trimmed)
+    first, *others = facts.tier.finished()
+    expired = replace(facts.record, log_start=first.end_offset)
+    lacks = replace(facts.tier, copies=tuple(others))
+
+    assert before_trim(replace(facts, tier=replace(lacks, record=expired)), plan) is None
+    assert before_trim(replace(facts, tier=lacks), plan) is not None
+
+
 def test_what_is_held_is_not_trimmed(trimmed: TrimWorld) -> None:
     """HLD-01 by the certificate, also where the guard before it had overlooked the hold."""
     plan = _plan(trimmed)
