@@ -30,11 +30,12 @@ REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "bucket")
 
 
 # Where tests run in several processes (xdist), those of one group share one, and with it one of each server:
-# the longest group first. All other tests are grouped by their modules.
+# the longest groups first. All other tests are grouped by their modules.
 GROUPS = (
-    ("spark", frozenset({"spark"})),
-    ("brokers", frozenset({"broker", "cluster3", "kip405_broker"})),
-    ("corpus", frozenset({"corpus"})),
+    ("runs", "tests/audit_engine/run/", frozenset({"spark"})),
+    ("spark", "", frozenset({"spark"})),
+    ("brokers", "", frozenset({"broker", "cluster3", "kip405_broker"})),
+    ("corpus", "", frozenset({"corpus"})),
 )
 
 
@@ -44,9 +45,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if JVM_FIXTURES & fixtures:
             item.add_marker(pytest.mark.jvm)
-        group = next((name for name, servers in GROUPS if servers & fixtures), item.nodeid.partition("::")[0])
-        item.add_marker(pytest.mark.xdist_group(group))
-    order = {name: place for place, (name, _) in enumerate(GROUPS)}
+        named = (
+            name for name, below, servers in GROUPS if servers & fixtures and item.nodeid.startswith(below)
+        )
+        item.add_marker(pytest.mark.xdist_group(next(named, item.nodeid.partition("::")[0])))
+    order = {name: place for place, (name, *_) in enumerate(GROUPS)}
     items.sort(key=lambda item: order.get(_group(item), len(order)))
 
 
