@@ -45,9 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if JVM_FIXTURES & fixtures:
             item.add_marker(pytest.mark.jvm)
-        named = (
-            name for name, below, servers in GROUPS if servers & fixtures and item.nodeid.startswith(below)
-        )
+        servers_of = ((name, below) for name, below, servers in GROUPS if servers & fixtures)
+        named = (name for name, below in servers_of if item.nodeid.startswith(below))
         item.add_marker(pytest.mark.xdist_group(next(named, item.nodeid.partition("::")[0])))
     order = {name: place for place, (name, *_) in enumerate(GROUPS)}
     items.sort(key=lambda item: order.get(_group(item), len(order)))
