@@ -1,7 +1,7 @@
 """The columns of what an audit run leaves behind. Each row names its run, and which attempt at it wrote it.
 
     audit_runs        one row a run, written last: the commit of all the others
-    audit_state       what is carried of each log that was folded; of one that was excused, its last row stands
+    audit_state       what is carried of each log that was folded; of an excused one its last row stands
     audit_emitters    what is carried of each emitter: how far it was heard, and what of it never came
     audit_findings    what became of a finding in a run: opened, changed, ended; never overwritten
     audit_statements  what a run says of each log: verdict, coverage, evidence, and a hash over it

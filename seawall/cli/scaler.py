@@ -161,9 +161,7 @@ def _options(metadata: object, set_keys: list[str] | None) -> Options:
         raise OptionsRefused(why=str(refused)) from refused
 
 
-def _show(
-    judged: Sequence[Judged], options: Options, *, title: str, svg: Path | None, as_json: bool
-) -> None:
+def _show(judged: Sequence[Judged], options: Options, *, title: str, svg: Path | None, as_json: bool) -> None:
     from workers.scaler.picture import as_svg, in_columns
 
     if svg is not None:

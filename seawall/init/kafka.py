@@ -24,6 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs f
 from seawall.connections import kafka_config
 from seawall.init.seen import BrokerAddress, FirstSince, Listing
 from seawall.settings import Settings
+from tiering.cluster.admin_client.kafka import FUTURE_GRACE_S, PARTITIONS_PER_REQUEST
 from tiering.cluster.errors import ClientRefused, ClusterUnreachable
 from tiering.cluster.interface import (
     BrokerSettings,
@@ -35,7 +36,6 @@ from tiering.cluster.interface import (
     TopicSettings,
     Unknown,
 )
-from tiering.cluster.admin_client.kafka import FUTURE_GRACE_S, PARTITIONS_PER_REQUEST
 from tiering.cluster.kafka import KafkaCluster
 from tiering.cluster.log_sizes.client import BrokerClient
 from tiering.cluster.quiet import QUIET

@@ -50,8 +50,8 @@ class Watched:
     def until(
         self, expected: list[tuple[str, str | None, str | None, ConfigSource | None, ConfigSource]]
     ) -> None:
-        """So each changed since the last time, in any order, and nothing else did. A step may be told in two: a
-        broker that applies a setting answers for a moment with its new source and its old value."""
+        """So each changed since the last time, in any order, and nothing else did. A step may be told in two:
+        a broker that applies a setting answers for a moment with its new source and its old value."""
         before = len(self.said)
 
         def found() -> list[tuple[str, str | None, str | None, ConfigSource | None, ConfigSource]]:
