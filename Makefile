@@ -27,12 +27,16 @@ demo: setup ## See the whole of it work, on a real broker and an S3 server of it
 	$(IN_VENV)/seawall demo
 
 .PHONY: test
-test: setup ## Run every test
+test: setup ## Run every test but the long ones
 	$(IN_VENV)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST)
+
+.PHONY: test-long
+test-long: setup ## Run the tests that take minutes each, which `make test` leaves out
+	$(IN_VENV)/python -m pytest -m long $(PYTEST)
 
 .PHONY: test-fast
 test-fast: setup-python ## Run the tests that need neither Java nor patience
-	$(IN_VENV)/python -m pytest -m "not jvm and not slow" -n auto --dist loadscope $(PYTEST)
+	$(IN_VENV)/python -m pytest -m "not jvm and not slow and not long" -n auto --dist loadscope $(PYTEST)
 
 .PHONY: lint
 lint: setup-python ## Check style, types and the layers between packages

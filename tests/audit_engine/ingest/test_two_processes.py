@@ -56,10 +56,7 @@ def _ingesting(topic: EventTopic, root: str, endpoint_url: str) -> Iterator[subp
         process.communicate()
 
 
-@pytest.mark.skipif(
-    "SEAWALL_TEST_TWO_INGESTS" not in os.environ,
-    reason="written and never yet run (issue 5): set SEAWALL_TEST_TWO_INGESTS=1 to run it",
-)
+@pytest.mark.long  # two Spark drivers
 def test_of_two_ingests_in_the_same_commit_one_goes_on(
     spark: SparkSession, broker: LocalCluster, versitygw: VersityGateway, tmp_path: Path
 ) -> None:

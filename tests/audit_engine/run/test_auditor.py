@@ -135,6 +135,7 @@ def test_what_comes_behind_the_horizon_is_counted() -> None:
     assert "3 events came more than 4 days after" in found["note"]
 
 
+@pytest.mark.long  # three runs
 def test_a_table_that_somebody_changed_makes_no_run_believable(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

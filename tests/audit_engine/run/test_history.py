@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from audit_engine.run.history.difference import difference, in_period
@@ -49,6 +50,7 @@ def test_a_period_has_what_stood_in_it() -> None:
     assert [each["finding_id"] for each in in_period(listed, 10, 20)] == ["in"]
 
 
+@pytest.mark.long  # four runs
 def test_the_past_comes_to_the_same_and_by_other_rules_otherwise(spark: SparkSession, tmp_path: Path) -> None:
     """Two runs, then the whole once more: the findings that stand. As of before the fault: none. A rule set
     without START-02 lacks it and nothing else. A finding names its events, each at its place in Kafka."""

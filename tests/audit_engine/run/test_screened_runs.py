@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from audit_engine.run.evidence.spark import of_logs, told
@@ -24,6 +25,7 @@ from tests.rules.machine.histories import BROKERS, LOG, MIB, TOPIC, History, fix
 HISTORIES = 240
 
 
+@pytest.mark.long  # hundreds of histories on Spark
 def test_natively_it_excuses_what_it_excuses_purely(spark: SparkSession, tmp_path: Path) -> None:
     """Hundreds of histories in one job, each a cluster: the same logs, statements and numbers."""
     before: dict[str, tuple[Calm, str]] = {}
@@ -101,6 +103,7 @@ def runs(
     return evidence, found
 
 
+@pytest.mark.long  # six runs
 def test_with_the_screen_and_without_it_a_run_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """Three runs over three logs: equal hashes, whichever log is excused; the state of an excused one is not
     written again, and a log that was excused is folded on from it once something happens."""

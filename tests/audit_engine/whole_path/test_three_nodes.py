@@ -81,6 +81,7 @@ def declare(audited: Audited) -> None:
     assert applied.status == 0, applied.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)  # two runs of the audit, and three brokers that stop and come back
 def test_faults_made_for_real(audited: Audited, bucket: LocalBucket, trouble: S3Trouble) -> None:
     """Exactly what was done is found, before the elections and after them; nothing of what was not done."""
