@@ -19,6 +19,7 @@ from tiering.log.framed import SkippedRecord, SkipReason
 from tiering.log.kraft.cluster import BeginTransactionRecord, NoOpRecord
 from tiering.log.kraft.records import MetadataRecord
 from tiering.log.kraft.topics import (
+    ConfigResource,
     LeaderRecovery,
     PartitionChangeRecord,
     PartitionRecord,
@@ -31,6 +32,17 @@ TABLES = ("topics", "topic_ids", "partitions", "configs", "brokers")
 
 def tables(image: ClusterImage) -> dict[str, Any]:
     return {name: dict(getattr(image, name)) for name in TABLES}
+
+
+def without_leaked(image: ClusterImage) -> ClusterImage:
+    """A broker that takes up a topic's creation and its removal at once, as a busy one does, forgets to
+    remove the settings: they stand in its snapshots, and in no other's."""
+    named = {key: each for key, each in image.configs.items() if not _is_of_nobody(image, key)}
+    return replace(image, configs=named)
+
+
+def _is_of_nobody(image: ClusterImage, key: ConfigKey) -> bool:
+    return key.resource == ConfigResource.TOPIC and key.name not in image.topic_ids
 
 
 def assert_is(image: ClusterImage, model: Model) -> None:
@@ -197,7 +209,7 @@ def test_the_image_of_a_log_is_kafkas_own_snapshot_of_it(corpus: Corpus) -> None
     for snapshot in snapshots:
         of_log = fold(ClusterImage(), [each for each in log if each.offset < snapshot.end_offset])
         of_snapshot = fold(ClusterImage(), read_snapshot(snapshot))
-        assert tables(of_log) == tables(of_snapshot)
+        assert tables(of_log) == tables(without_leaked(of_snapshot))
         assert of_log.unread is None
 
     assert len(snapshots) >= 3
