@@ -27,9 +27,9 @@ from rules.catalogue import RULES, Rule, Sort
 from rules.machine.terms import RuleTerms, Terms
 from rules.policy.errors import Problem, nearest
 from rules.policy.quantities import read_time
+from rules.severities import SEVERITY_LETTERS
 
 VERSION = 1
-SEVERITIES = {"critical": "C", "error": "E", "warning": "W"}
 TERMS = (
     "scan_ms",
     "clock_tolerance_ms",
@@ -153,9 +153,9 @@ def _flag(raw: object) -> bool:
 
 
 def _severity(raw: object) -> str:
-    if not isinstance(raw, str) or raw not in SEVERITIES:
-        raise ValueError(f"one of {', '.join(SEVERITIES)}")
-    return SEVERITIES[raw]
+    if not isinstance(raw, str) or raw not in SEVERITY_LETTERS:
+        raise ValueError(f"one of {', '.join(SEVERITY_LETTERS)}")
+    return SEVERITY_LETTERS[raw]
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:

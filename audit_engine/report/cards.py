@@ -25,8 +25,9 @@ from audit_engine.report.markup import Markup, prose, tag
 from audit_engine.report.repair import Repair, explain, repair
 from audit_engine.report.sections import section
 from audit_engine.report.values import Gathered, Row, subject_of
-from audit_engine.report.words import SEVERITY_WORDS, moment, number, offsets, things, time, title
+from audit_engine.report.words import moment, number, offsets, things, time, title
 from rules.identity import LogId
+from rules.severities import SEVERITY_WORDS
 
 RANGES_MAX = 4
 OPEN_MAX = 3  # incidents that are unfolded when the page opens

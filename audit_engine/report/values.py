@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 
 from rules.identity import LogId
 from rules.machine.state import LogState
+from rules.severities import GRAVEST_FIRST
 
 Row: TypeAlias = Mapping[str, Any]
 
 RUNS_MAX = 60  # of the trend: two months of days
 LOGS_MAX = 50_000  # of the table, the worst; all are counted
 WORST_FIRST = ("VIOLATION", "INDETERMINATE", "SUSPECT", "PASS")
-SEVERITIES = ("C", "E", "W")
+SEVERITIES = GRAVEST_FIRST
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: `topics` is kept

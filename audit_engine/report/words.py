@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from audit_engine.report.markup import Markup, tag
-from rules.catalogue.page import SEVERITY_WORDS as CATALOGUE_WORDS
 
 TITLES: Mapping[str, str] = {
     "START-01": "A log start went back",
@@ -55,7 +54,6 @@ TITLES: Mapping[str, str] = {
     "AUD-06": "Evidence came too late",
     "AUD-07": "The canary's fault was not found",
 }
-SEVERITY_WORDS: Mapping[str, str] = {each.value: words for each, words in CATALOGUE_WORDS.items()}
 VERDICT_WORDS = {
     "VIOLATION": "in violation",
     "INDETERMINATE": "cannot be told",

@@ -11,13 +11,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rules.catalogue import RULES, Deployment, Grace, Rule, Severity, Sort, rule_set_hash
+from rules.catalogue import RULES, Deployment, Grace, Rule, Sort, rule_set_hash
+from rules.severities import SEVERITY_WORDS
 
-SEVERITY_WORDS: Mapping[Severity, str] = {
-    Severity.CRITICAL: "critical",
-    Severity.ERROR: "error",
-    Severity.WARNING: "warning",
-}
 SORT_WORDS: Mapping[Sort, str] = {
     Sort.STATE: (
         "A state of things: looked at in every run, resolved when it is evaluated and false on complete "

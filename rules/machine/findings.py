@@ -16,8 +16,9 @@ import hashlib
 
 from rules.machine.spans import NONE, Spans, covers, cut, join, normal
 from rules.machine.state import FINDINGS_MAX, Found, LogState
+from rules.severities import GRAVEST_FIRST
 
-SEVERITIES = ("W", "E", "C")
+SEVERITIES = GRAVEST_FIRST[::-1]
 # Rules whose ranges run together; of the others each segment, epoch or copy is a finding of its own.
 STRETCHES = frozenset({"START-01", "START-02", "HWM-01", "HWM-02", "HWM-03"})
 

@@ -23,6 +23,7 @@ from audit_engine.alerts.record import Record
 from seawall.alerts.endpoints import endpoints_of
 from seawall.connections import NotSet
 from seawall.settings import Settings
+from seawall.version import version
 from tiering.errors import StatedError
 
 
@@ -58,7 +59,7 @@ def opened(settings: Settings, *, environ: Mapping[str, str] | None = None) -> I
     endpoints = endpoints_of(settings, os.environ if environ is None else environ)
     record = Record(folder)
     try:
-        means = Means(now_ms=now_ms, chance=random.random, wait_s=time.sleep, version=_version())
+        means = Means(now_ms=now_ms, chance=random.random, wait_s=time.sleep, version=version() or "source")
         yield Alerts(
             record=record,
             endpoints=endpoints,
@@ -112,12 +113,3 @@ def said(told: Mapping[str, Delivered], say: Callable[[str], None]) -> bool:
             parts.append(f"last: {each.trouble}")
         say(f"alerts to {name}: {', '.join(parts)}")
     return all(each.is_whole for each in told.values())
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("seawall")
-    except PackageNotFoundError:
-        return "source"

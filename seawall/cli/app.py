@@ -21,6 +21,7 @@ from seawall.cli.console import StdoutClosed
 from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED, SYSTEM
 from seawall.cli.invocation import Invocation
 from seawall.cli.lazy import LazyGroup
+from seawall.version import version
 from tiering.errors import StatedError
 
 VERBS: Mapping[str, str] = {
@@ -80,13 +81,7 @@ app = typer.Typer(
 def _print_version(is_asked: bool) -> None:
     if not is_asked:
         return
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        installed = version("seawall")
-    except PackageNotFoundError:
-        installed = "(not installed: run from its source)"
-    typer.echo(f"seawall {installed}")
+    typer.echo(f"seawall {version() or '(not installed: run from its source)'}")
     raise typer.Exit
 
 

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from rules.severities import SEVERITY_LETTERS
+
 FORMATS = ("native", "alertmanager-webhook", "pagerduty", "slack", "alertmanager")
-SEVERITIES = {"warning": "W", "error": "E", "critical": "C"}
+SEVERITIES = dict(reversed(SEVERITY_LETTERS.items()))
 ENDPOINTS_MAX = 50
 SECRETS_MAX = 5
 

@@ -18,9 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from audit_engine.alerts.endpoints import Endpoint
-from audit_engine.alerts.formats.words import SEVERITY, fitted, moment, place, ranges, remedy
+from audit_engine.alerts.formats.words import fitted, moment, place, ranges, remedy
 from audit_engine.alerts.message import Message, Stood
 from audit_engine.alerts.news import Finding
+from rules.severities import SEVERITY_WORDS
 
 BODY_BYTES_MAX = 1_000_000
 PUSH_ALERTS_MAX = 500  # in one request
@@ -33,7 +34,7 @@ def labels(finding: Finding, thread: str, severity: str) -> dict[str, str]:
     where = place(finding)
     return {
         "alertname": str(finding["rule_id"]),
-        "severity": SEVERITY[severity],
+        "severity": SEVERITY_WORDS[severity],
         "incident": thread,
         "finding_id": str(finding["finding_id"]),
         "source": "seawall",

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from audit_engine.alerts.endpoints import Endpoint
-from audit_engine.alerts.formats.words import SEVERITY, fitted, moment, told
+from audit_engine.alerts.formats.words import fitted, moment, told
 from audit_engine.alerts.message import Message, Stood
+from rules.severities import SEVERITY_WORDS
 
 BODY_BYTES_MAX = 20_000
 
@@ -25,8 +26,8 @@ def body(endpoint: Endpoint, message: Message) -> bytes:
             "data": {
                 "incident": message.thread,
                 "run": message.run,
-                "severity": SEVERITY[message.severity],
-                "severity_ever": SEVERITY[message.peak],
+                "severity": SEVERITY_WORDS[message.severity],
+                "severity_ever": SEVERITY_WORDS[message.peak],
                 "summary": message.summary,
                 "findings_total": message.finding_count,
                 "findings_open": message.open_count,

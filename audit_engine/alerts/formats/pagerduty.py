@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from audit_engine.alerts.endpoints import Endpoint
-from audit_engine.alerts.formats.words import SEVERITY, fitted, moment, place, told
+from audit_engine.alerts.formats.words import fitted, moment, place, told
 from audit_engine.alerts.message import Message, State, Stood
+from rules.severities import SEVERITY_WORDS
 
 BODY_BYTES_MAX = 500_000  # PagerDuty takes 512 KB
 
@@ -33,7 +34,7 @@ def body(endpoint: Endpoint, message: Message) -> bytes:
             "payload": {
                 "summary": message.summary,
                 "source": place(root)["cluster"],
-                "severity": SEVERITY[message.severity],
+                "severity": SEVERITY_WORDS[message.severity],
                 "timestamp": moment(message.as_of_ms),
                 "component": root["subject"],
                 "group": message.thread,

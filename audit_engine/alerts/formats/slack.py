@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from audit_engine.alerts.endpoints import Endpoint
-from audit_engine.alerts.formats.words import SEVERITY, fitted, ranges, remedy
+from audit_engine.alerts.formats.words import fitted, ranges, remedy
 from audit_engine.alerts.message import Message, State, Stood
+from rules.severities import SEVERITY_WORDS
 
 BODY_BYTES_MAX = 40_000
 SHOWN_MAX = 10  # a channel is no list of findings
@@ -26,7 +27,9 @@ def body(endpoint: Endpoint, message: Message) -> bytes:
 
     def made(shown: Sequence[Stood]) -> dict[str, Any]:
         left_out = message.finding_count - len(shown)
-        below = f"{message.state.value}, {SEVERITY[message.severity]}, run {message.run}, {message.thread}"
+        below = (
+            f"{message.state.value}, {SEVERITY_WORDS[message.severity]}, run {message.run}, {message.thread}"
+        )
         if left_out:
             below += f", {left_out} findings not shown"
         blocks = [_section(f"*{line}*"), *(_section(_finding(each)) for each in shown)]

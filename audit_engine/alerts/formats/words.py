@@ -10,8 +10,7 @@ from typing import Any
 from audit_engine.alerts.message import Stood
 from audit_engine.alerts.news import Finding
 from rules.catalogue import rule
-
-SEVERITY = {"C": "critical", "E": "error", "W": "warning"}
+from rules.severities import SEVERITY_WORDS
 
 
 def moment(timestamp_ms: int) -> str:
@@ -40,7 +39,7 @@ def remedy(finding: Finding) -> str:
 
 def told(stood: Stood) -> dict[str, Any]:
     """A finding with all that is known of it."""
-    severity = SEVERITY[stood.severity]
+    severity = SEVERITY_WORDS[stood.severity]
     return {
         **stood.finding,
         "severity": severity,

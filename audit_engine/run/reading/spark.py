@@ -17,8 +17,7 @@ from audit_engine.run.decisions import Decision
 from audit_engine.run.decisions.spark import Decisions
 from audit_engine.run.errors import NoSuchFinding
 from audit_engine.tables.results import FINDINGS, RUNS, STATEMENTS
-
-_SEVERITIES = ("C", "E", "W")
+from rules.severities import GRAVEST_FIRST
 
 
 class Unfinished(NamedTuple):
@@ -63,7 +62,7 @@ class Verdicts:
         told = latest_findings(self._spark, self._root) if self.runs(1) else []
         worst: dict[str, int] = {}
         for each in told:
-            rank = _SEVERITIES.index(each["severity"])
+            rank = GRAVEST_FIRST.index(each["severity"])
             worst[each["incident"]] = min(rank, worst.get(each["incident"], rank))
         return sorted(
             told,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from rules.severities import SEVERITY_WORDS
 from seawall.cli.alerts.options import StateDir, alert_settings
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import PARTIAL
@@ -73,7 +74,7 @@ def _cells(each: dict[str, Any]) -> tuple[str, ...]:
         each["state"],
         str(each["attempts"]),
         at.replace("+00:00", "Z") if next_ms else "",
-        {"C": "critical", "E": "error", "W": "warning"}[message.severity],
+        SEVERITY_WORDS[message.severity],
         each["id"],
         f"{message.state.value}: {message.summary}",
         each["why"] or "",

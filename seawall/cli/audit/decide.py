@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from rules.moments import SPOKEN, read_moment, write_moment
-from seawall.cli.audit.options import TablesAt, tables_at
+from seawall.cli.audit.options import TablesAt, tables_at, tables_settings
 from seawall.cli.exit_codes import CLEAN
-from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+from seawall.cli.options import EndpointUrl, Json, Region
 
 if TYPE_CHECKING:
     from audit_engine.run.decisions import Decision, Sort
@@ -118,9 +118,7 @@ def _decide(
     for name, text in (("--owner", owner), ("--reason", reason)):
         if not text.strip() or not text.isprintable():
             raise typer.BadParameter("say it in a line of text", param_hint=name)
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     from audit_engine.run.decisions import Decision
     from audit_engine.run.decisions.spark import Decisions
     from audit_engine.run.errors import FindingClosed

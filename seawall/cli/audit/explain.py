@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rules.moments import write_moment
-from seawall.cli.audit.options import TablesAt, tables_at
+from rules.severities import SEVERITY_WORDS
+from seawall.cli.audit.options import TablesAt, tables_at, tables_settings
 from seawall.cli.exit_codes import CLEAN, INDETERMINATE
-from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+from seawall.cli.options import EndpointUrl, Json, Region
 
 if TYPE_CHECKING:
     from audit_engine.run.history.spark import Placed
     from rules.machine.explained import Explanation
-
-NAMES = {"C": "critical", "E": "error", "W": "warning"}
 
 
 def explain(
@@ -41,9 +40,7 @@ def explain(
     Exits with 0 if it could be derived from the evidence, 4 if not: what it says was then found by another
     rule set, or of emitters and not of a log.
     """
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     from audit_engine.run.decisions import Sort, latest
     from audit_engine.run.history.spark import History
     from audit_engine.run.reading.spark import Verdicts
@@ -87,7 +84,7 @@ def _lines(
     repair: str | None,
 ) -> Iterator[str]:
     rule = _rule(found)
-    yield f"{found['rule_id']} {NAMES[found['severity']]}, {found['status']}: {found['subject']}"
+    yield f"{found['rule_id']} {SEVERITY_WORDS[found['severity']]}, {found['status']}: {found['subject']}"
     yield f"  finding      {found['finding_id']}"
     yield f"  rule         {rule.invariant}"
     yield f"  what         {found['note']}"

@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from rules.moments import write_moment
+from rules.severities import SEVERITY_WORDS
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from audit_engine.run.history.difference import Difference
     from audit_engine.run.history.spark import History, Replayed
 
-NAMES = {"C": "critical", "E": "error", "W": "warning"}
 Told = Mapping[str, Any]
 
 
@@ -109,7 +109,7 @@ def _code(verdicts: Mapping[str, int]) -> int:
 def _cells(each: Told) -> tuple[Text, ...]:
     ranges = " ".join(f"[{start}, {end})" for start, end in each["ranges"])
     told = (
-        NAMES[each["severity"]],
+        SEVERITY_WORDS[each["severity"]],
         each["rule_id"],
         each["subject"],
         ranges,

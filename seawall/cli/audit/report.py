@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from seawall.cli.audit.options import TablesAt, tables_at
+from seawall.cli.audit.options import TablesAt, tables_at, tables_settings
 from seawall.cli.audit.run import exit_code
 from seawall.cli.exit_codes import INDETERMINATE
-from seawall.cli.options import EndpointUrl, Region, load_settings
+from seawall.cli.options import EndpointUrl, Region
 
 REPAIRS = "remediate"  # the verb that repairs a finding, in a Seawall that has it
 
@@ -42,9 +42,7 @@ def report(
     """
     if is_opened and _is_stdout(out):
         raise typer.BadParameter("standard output cannot be opened in a browser", param_hint="--open")
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     from audit_engine.report.page import page
     from audit_engine.report.spark import gather
     from audit_engine.tables.place import root_of

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from seawall.cli.audit.options import TablesAt, tables_at
+from seawall.cli.audit.options import TablesAt, tables_at, tables_settings
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
-from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+from seawall.cli.options import EndpointUrl, Json, Region
 from seawall.settings import Settings
+from seawall.version import version
 
 if TYPE_CHECKING:
     from audit_engine.run.spark import RunSummary
@@ -96,9 +97,7 @@ def run(
     violates a rule and somebody answers for each such finding (`seawall audit suppress`), or all is well and
     an alert did not arrive. With --shadow: 0 if both rule sets find the same, 1 if not.
     """
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     if as_of is not None and again is not None:
         raise typer.BadParameter("a run that is judged again has its moment already", param_hint="--as-of")
     moment_ms = None if as_of is None else _moment_ms(as_of)
@@ -118,7 +117,7 @@ def run(
 
     root = root_of(tables_at(settings))
     with _progress() as at, session(settings, root, is_only_driver=is_only_driver) as (spark, _):
-        means = Means(terms=Terms(), now_ms=_now_ms, version=_version(), docs=data_docs, at=at)
+        means = Means(terms=Terms(), now_ms=_now_ms, version=version() or "source", docs=data_docs, at=at)
         audit = AuditRun(spark, root, means)
         if again is not None:
             summary = audit.again(again)
@@ -201,15 +200,6 @@ def _moment_ms(text: str, flag: str = "--as-of") -> int:
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("seawall")
-    except PackageNotFoundError:
-        return "source"
 
 
 @contextmanager

@@ -12,11 +12,12 @@ import typer
 from rich.text import Text
 
 from audit_engine.run.decisions import Sort, latest
-from seawall.cli.audit.options import TablesAt, tables_at
+from rules.severities import SEVERITY_WORDS
+from seawall.cli.audit.options import TablesAt, tables_at, tables_settings
 from seawall.cli.audit.run import exit_code
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
-from seawall.cli.options import EndpointUrl, Json, Region, load_settings
+from seawall.cli.options import EndpointUrl, Json, Region
 
 if TYPE_CHECKING:
     from audit_engine.run.reading.spark import Unfinished, Verdicts
@@ -139,7 +140,7 @@ def findings(
 
 
 def _finding_cells(each: dict[str, Any]) -> tuple[str, ...]:
-    name = {"C": "critical", "E": "error", "W": "warning"}[each["severity"]]
+    name = SEVERITY_WORDS[each["severity"]]
     child = "" if each["parent"] is None else "  "
     return (
         name,
@@ -221,9 +222,7 @@ def statement_text(each: dict[str, Any], run: dict[str, Any]) -> str:
 def _verdicts(
     context: typer.Context, tables: str | None, endpoint_url: str | None, region: str | None
 ) -> Iterator[Verdicts]:
-    settings = load_settings(
-        context, endpoint_url=endpoint_url, region=region, more={"audit.tables": ("--tables", tables)}
-    ).settings
+    settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
     from audit_engine.run.reading.spark import Verdicts
     from audit_engine.tables.place import root_of
     from seawall.audit.spark import session
