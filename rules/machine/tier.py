@@ -1,4 +1,4 @@
-"""What the tier's metadata and the looks at its objects say, taken into the state.
+"""What the tier's metadata says, taken into the state.
 
 The lifecycle is the metadata topic's: each state of a copy is kept with its offset there, so that what is
 heard in another order comes to the same. Of a copy that was deleted nothing stays once it is judged.
@@ -9,8 +9,6 @@ told it.
 
 from __future__ import annotations
 
-import re
-
 from rules.events import (
     CopyFailed,
     CopyFinished,
@@ -19,11 +17,7 @@ from rules.events import (
     DeleteStarted,
     HoldPlaced,
     HoldReleased,
-    Inventory,
     LeadershipClaimed,
-    Scrubbed,
-    ScrubDepth,
-    ScrubOutcome,
     SegmentEvent,
     Source,
     TierSet,
@@ -37,9 +31,6 @@ from rules.machine.spans import meet, span
 from rules.machine.state import DIGESTS_KEPT, LEGAL, Buried, Copy, CopyAbove, Hold, LogState, Permit, Removal
 from rules.machine.terms import Terms
 from rules.machine.told import Speaker
-
-GONE = frozenset({"missing", "deleted"})  # what a scrub says of an object that is not there
-_KEY = re.compile(r"/\d{20}-([^/]+)\.(?:log|aux|json)$")
 
 
 def copy_told(state: LogState, event: CopyStarted | CopyFinished, terms: Terms) -> None:
@@ -269,80 +260,6 @@ def hold_released(state: LogState, event: HoldReleased, terms: Terms) -> None:
     hold = state.holds.get(event.hold_id)
     if hold is not None:
         hold.released_at = event.metadata_offset
-
-
-def scrubbed(state: LogState, event: Scrubbed, terms: Terms) -> None:
-    copy = state.tier.get(event.segment_id)
-    if copy is None or copy.state != coverage.FINISHED:
-        return
-    at_ms, key = event.occurred_at_ms, event.object_key
-    if event.scrub_outcome is ScrubOutcome.VERIFIED:
-        copy.missing.pop(key, None)
-        if event.scrub_depth is ScrubDepth.DEEP or copy.corrupt.get(key) == ScrubDepth.LISTED.value:
-            copy.corrupt.pop(key, None)  # what was read is not made good by what the store states
-    elif event.scrub_outcome is ScrubOutcome.FAILED and event.problem in GONE:
-        _missing(copy, key, at_ms)
-    elif event.scrub_outcome is ScrubOutcome.FAILED:
-        deepest = {event.scrub_depth.value, copy.corrupt.get(key)}
-        copy.corrupt[key] = (ScrubDepth.DEEP if ScrubDepth.DEEP.value in deepest else event.scrub_depth).value
-        if copy.is_restored:
-            happened(
-                state,
-                "RST-01",
-                subject="log",
-                anchor=str(copy.base),
-                severity="C",
-                ranges=span(copy.base, copy.end),
-                interval=(at_ms, at_ms),
-                note=f"what was restored is not what it should be: {event.problem}",
-            )
-
-
-def inventory(state: LogState, event: Inventory, terms: Terms) -> None:
-    at_ms = event.occurred_at_ms
-    gone: dict[str, list[str]] = {}
-    for key in (*event.missing_keys, *event.deleted_keys):
-        gone.setdefault(_segment_of(key), []).append(key)
-    for copy in state.tier.values():
-        is_counted = copy.state == coverage.FINISHED and min(copy.steps)[0] <= event.metadata_offset
-        if not is_counted:
-            continue
-        keys = gone.get(copy.segment_id, [])
-        for key in keys:
-            _missing(copy, key, at_ms)
-            _deleted_by_hand(state, copy, event, key)
-        if not event.differences_left_out:
-            copy.missing = {key: each for key, each in copy.missing.items() if key in keys}
-    unknown = {key for key in event.unknown_keys if _segment_of(key) not in state.tier}
-    kept = {key: (since, at_ms) for key, (since, _) in state.unknown_keys.items() if key in unknown}
-    state.unknown_keys = {**dict.fromkeys(sorted(unknown), (at_ms, at_ms)), **kept}
-
-
-def _deleted_by_hand(state: LogState, copy: Copy, event: Inventory, key: str) -> None:
-    """A delete marker lies there for certain; an object without any version is looked for twice."""
-    first, _ = copy.missing[key]
-    is_certain = key in event.deleted_keys or first < event.occurred_at_ms
-    if is_certain:
-        happened(
-            state,
-            "OPS-03",
-            subject="log",
-            anchor=copy.segment_id,
-            severity="C",
-            ranges=span(copy.base, copy.end),
-            interval=(first, event.occurred_at_ms),
-            note=f"{key} was deleted, and no event says by whom",
-        )
-
-
-def _missing(copy: Copy, key: str, at_ms: int) -> None:
-    since_ms, _ = copy.missing.get(key, (at_ms, at_ms))
-    copy.missing[key] = since_ms, at_ms
-
-
-def _segment_of(key: str) -> str:
-    found = _KEY.search(key)
-    return found[1] if found else key
 
 
 def _mode(state: LogState, event: SegmentEvent) -> None:

@@ -85,7 +85,7 @@ def declare(audited: Audited) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1200)  # two runs of the audit, and three brokers that stop and come back
 def test_faults_made_for_real(audited: Audited, bucket: LocalBucket, trouble: S3Trouble) -> None:
-    """Exactly what was done is found, before the elections and after them; nothing of what was not done."""
+    """After the elections exactly what was done is found, and before them nothing that was not done."""
     declare(audited)
     for topic, brokers in TOPICS.items():
         audited.create(topic, brokers, **OWN.get(topic, {}))
