@@ -13,8 +13,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import ElectionType, KafkaException
-from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # its stubs forget it
 from pyspark.sql import SparkSession
 
@@ -97,18 +95,6 @@ class Audited:
 
     def is_in_sync(self, topic: str, brokers: list[int]) -> bool:
         return kafka.in_sync(self.cluster.bootstrap, topic, 0) == frozenset(brokers)
-
-    def elect_preferred(self, topic: str) -> None:
-        def is_asked() -> bool:
-            admin = kafka.admin_client(self.cluster.bootstrap)
-            try:
-                asked = admin.elect_leaders(ElectionType.PREFERRED, [ClientPartition(topic, 0)])
-                answers = asked.result(DEADLINE_S)
-            except KafkaException:
-                return False
-            return all(each is None or each.name() == "ELECTION_NOT_NEEDED" for each in answers.values())
-
-        self.wait(is_asked, topic, "an election")
 
     def closed(self, topic: str, broker: int) -> list[tuple[int, int]]:
         """The closed segments that a broker's disk holds, in their order."""

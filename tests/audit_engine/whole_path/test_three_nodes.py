@@ -22,6 +22,7 @@ from tests.audit_engine.whole_path.audited import (
     lose_segments,
     put_start,
 )
+from tests.cluster.elections import elect_preferred
 from tests.cluster.produce import QUICK_HOUSEKEEPING
 from tests.faults.agents import agents_beside
 from tests.faults.s3_trouble import S3Trouble
@@ -115,7 +116,7 @@ def test_faults_made_for_real(audited: Audited, bucket: LocalBucket, trouble: S3
             scrub_tier(audited, bucket)
         before = audited.judge()
         for topic, start in (("trimmed", trimmed_to), ("corrupt", corrupt_to), ("benign", 0)):
-            audited.elect_preferred(topic)
+            elect_preferred(audited.cluster, topic)
             audited.fill(topic, 1)  # a follower in a fetch session hears of a start with the next record only
             for broker in TOPICS[topic]:
                 audited.wait(partial(audited.begins_at, topic, broker, start), topic, "its leader's start")

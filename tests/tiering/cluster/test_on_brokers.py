@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ElectionType, KafkaException
-from confluent_kafka import TopicPartition as ClientPartition
 
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
@@ -18,6 +16,7 @@ from seawall.local.ports import ReservedPort
 from seawall.local.waiting import wait_until
 from tests.cluster import produce
 from tests.cluster.cases_logs import partition_folder
+from tests.cluster.elections import ask_for_preferred
 from tests.cluster.produce import QUICK_HOUSEKEEPING, Writer, texts, transactional
 from tiering.cluster.errors import ClusterUnreachable
 from tiering.cluster.file_events import FileEvents, Lookout
@@ -253,7 +252,9 @@ def test_sources_of_leadership_agree_and_the_epoch_moves_with_it(cluster3: Local
     cluster3.restart(first.leader_id)
 
     def is_back() -> bool:
-        elect_preferred(cluster3, topic)  # not needed any more where it was elected and has not answered yet
+        ask_for_preferred(
+            cluster3, topic
+        )  # not needed any more where it was elected and has not answered yet
         return has_moved_on(moved.leader_epoch)
 
     wait_until(
@@ -268,16 +269,6 @@ def test_sources_of_leadership_agree_and_the_epoch_moves_with_it(cluster3: Local
     assert (moved.leader_id != first.leader_id, back.leader_id) == (True, first.leader_id)
     assert first.leader_epoch < moved.leader_epoch < back.leader_epoch
     assert_sources_agree(cluster3, asked, back, partition)
-
-
-def elect_preferred(cluster: LocalCluster, topic: str) -> bool:
-    """Have the first replica lead again; False where it does already, or cannot yet."""
-    admin = kafka.admin_client(cluster.bootstrap)
-    try:
-        answers = admin.elect_leaders(ElectionType.PREFERRED, [ClientPartition(topic, 0)]).result(DEADLINE_S)
-    except KafkaException:
-        return False
-    return all(error is None for error in answers.values())
 
 
 def assert_sources_agree(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
-from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from audit_engine.observers.kip405.segments import TierEvent
@@ -49,6 +48,7 @@ from tests.audit_engine.observers.scripted_day.truth import Replica, Segment
 from tests.audit_engine.observers.scripted_day.watch import Watch
 from tests.cluster import produce
 from tests.cluster.cases_logs import partition_folder, segment_bases
+from tests.cluster.elections import elect_preferred
 from tests.cluster.oracle import Oracle
 from tests.cluster.produce import Writer, texts
 
@@ -241,19 +241,6 @@ def wait_for_leader(cluster: LocalCluster, topic: str, is_wanted: Callable[[int]
         return any(map(is_wanted, kafka.leaders(cluster.bootstrap, topic).values()))
 
     wait_until(leads, name=topic, wanted="the leader that is waited for", deadline_s=DEADLINE_S)
-
-
-def elect_preferred(cluster: LocalCluster, topic: str) -> None:
-    def is_asked() -> bool:
-        admin = kafka.admin_client(cluster.bootstrap)
-        asked = [ClientPartition(topic, 0)]
-        try:
-            answers = admin.elect_leaders(ElectionType.PREFERRED, asked).result(DEADLINE_S)
-        except KafkaException:
-            return False
-        return all(error is None or error.name() == "ELECTION_NOT_NEEDED" for error in answers.values())
-
-    wait_until(is_asked, name=topic, wanted="an election", deadline_s=DEADLINE_S)
 
 
 def is_closed(watch: Watch, topic_id: str, replicas: dict[int, Replica]) -> bool:
