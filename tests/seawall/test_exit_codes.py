@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import audit_engine
+import backup
 import seawall
 import tiering
 from seawall.cli import exit_codes
@@ -18,7 +19,7 @@ from tiering.errors import StatedError
 
 PAGE = Path(__file__).parents[2] / "docs" / "EXIT_CODES.md"
 FIRST_ERROR_CODE = 10
-PACKAGES = (audit_engine, seawall, tiering)
+PACKAGES = (audit_engine, backup, seawall, tiering)
 
 
 def _rows() -> list[list[str]]:

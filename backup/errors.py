@@ -1,0 +1,118 @@
+"""What can keep something from being had back. Each family has its exit code in docs/EXIT_CODES.md.
+
+BackupError      the root
+PlanUnusable     the file is no plan, or not as it was written
+PlanOutdated     the world is not as it was when the plan was made
+CannotRestore    as things are, the plan cannot be carried out
+PieceUnreadable  bytes that should be had back are not those on record
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rules.identity import LogId
+from tiering.errors import StatedError
+
+
+class BackupError(StatedError):
+    """nothing was restored"""
+
+    exit_code: ClassVar[int] = 64
+
+
+@dataclass(kw_only=True, eq=False)
+class PlanUnusable(BackupError):
+    """{path} is no plan that can be carried out: {why}
+
+    A plan is carried out as it was written, or not at all. Make another with `seawall backup plan`.
+    """
+
+    exit_code: ClassVar[int] = 66
+
+    path: str
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class PlanEdited(PlanUnusable):
+    """{path} is not as `seawall backup plan` wrote it: {why}
+
+    A plan is carried out as it was written, or not at all. Make another with `seawall backup plan`.
+    """
+
+
+@dataclass(kw_only=True, eq=False)
+class PlanOutdated(BackupError):
+    """plan {plan_hash} does not fit any more: {what} {why}
+
+    Nothing was changed. Look with `seawall backup show`, and make another plan.
+    """
+
+    exit_code: ClassVar[int] = 67
+
+    plan_hash: str
+    what: str  # bucket, log or policy
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class CannotRestore(BackupError):
+    """{log} cannot be restored: {why}"""
+
+    exit_code: ClassVar[int] = 68
+
+    log: LogId
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class NothingToRestore(CannotRestore):
+    """of {log} there is nothing to put back: {why}"""
+
+
+@dataclass(kw_only=True, eq=False)
+class GapInTheMiddle(CannotRestore):
+    """of {log} the range [{start}, {end}) inside of what would be restored is not to be had: {why}
+
+    What lies before it could not be read over the gap. Plan it again with --pass-gaps, which puts the gap on
+    record so that readers are told of it, or from offset {end} on.
+    """
+
+    start: int
+    end: int
+
+
+@dataclass(kw_only=True, eq=False)
+class WrongCluster(CannotRestore):
+    """{log} is of cluster {planned}, and this is {found}: nothing was changed"""
+
+    planned: str
+    found: str
+
+
+@dataclass(kw_only=True, eq=False)
+class BucketUnfit(CannotRestore):
+    """{log} cannot be restored in bucket {bucket}: {why}"""
+
+    bucket: str
+
+
+@dataclass(kw_only=True, eq=False)
+class OverlapsLive(CannotRestore):
+    """{log}: [{start}, {end}) is live, and a restore never writes over what can be read: {why}"""
+
+    start: int
+    end: int
+
+
+@dataclass(kw_only=True, eq=False)
+class PieceUnreadable(BackupError):
+    """{key}, version {version_id}, is not what is on record: {why}"""
+
+    exit_code: ClassVar[int] = 69
+
+    key: str
+    version_id: str | None
+    why: str
