@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from threading import Event, Thread
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -152,6 +153,33 @@ def test_links_come_back_in_one_order_and_what_is_none_is_passed_over(broker: Lo
 
     assert read == {"early": [0, 0], "late": [0, 0]}
     assert unreadable == (1, 1)
+
+
+def test_a_log_that_is_written_all_the_time_is_caught_up_with(broker: LocalCluster) -> None:
+    """The broker answers each fetch with a record, so a client never hears of an end; and what stood there
+    before is as old as it is.
+    """
+    create_topic(broker, "scaler-busy", segment_bytes=None)
+    link = Chain().next("k", options(), sample(9.0), by="a", now_s=9.0, wall_s=9.0)
+    over = Event()
+
+    def write() -> None:
+        while not over.wait(0.02):
+            writing.append(link)
+
+    with reading(broker, "scaler-busy") as writing:
+        writing.append(link)
+        thread = Thread(target=write)
+        thread.start()
+        try:
+            with reading(broker, "scaler-busy") as late:
+                ages = [each.age_s for each in late.read(1.0)]
+                wait_until(lambda: [*late.read(0.2)] != [] and late.is_caught_up())
+        finally:
+            over.set()
+            thread.join()
+
+    assert ages[0] > 0
 
 
 def test_a_link_that_nobody_acknowledged_was_not_written() -> None:

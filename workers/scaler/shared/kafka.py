@@ -38,6 +38,7 @@ TOPIC_SETTINGS: Mapping[str, str] = {
     "message.timestamp.type": "LogAppendTime",  # one clock for all links
 }
 APPEND_S = 5.0
+END_S = 5.0
 READ_AT_ONCE = 500
 
 _log = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class KafkaLog:
             logger=_log,
         )
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        self._end: int | None = None  # of the log, when it was first asked for
         self._caught_up = False
 
     def append(self, link: Link) -> None:
@@ -110,6 +112,7 @@ class KafkaLog:
             raise Unwritten(said[0].str())
 
     def read(self, timeout_s: float) -> Iterator[Written]:
+        self._look_for_end()
         for message in self._consumer.consume(READ_AT_ONCE, timeout_s):
             error = message.error()
             if error is not None:
@@ -118,6 +121,8 @@ class KafkaLog:
                 else:
                     _log.warning("reading %s: %s", self._topic, error.str())
                 continue
+            was_caught_up = self._caught_up
+            self._passed(message.offset())
             try:
                 if dict(message.headers() or []).get(HEADER) != LAYOUT:
                     raise NotReadable("another layout, or none")
@@ -128,8 +133,27 @@ class KafkaLog:
                 continue
             _, written_ms = message.timestamp()
             # What is read as it is written is new: two machines' clocks are not compared for that.
-            age_s = 0.0 if self._caught_up else max(0.0, self._wall_s() - written_ms / 1000)
+            age_s = 0.0 if was_caught_up else max(0.0, self._wall_s() - written_ms / 1000)
             yield Written(link=link, age_s=age_s)
+
+    def _look_for_end(self) -> None:
+        """A log that is written all the time has an end, though a client is told of none: it says so of an
+        answer that is empty only."""
+        if self._end is not None or self._caught_up:
+            return
+        try:
+            found = self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, 0), timeout=END_S, cached=False
+            )
+        except KafkaException as unknown:
+            _log.warning("the end of %s: %s", self._topic, unknown.args[0].str())
+            return
+        if found is not None:
+            self._end = found[1]
+
+    def _passed(self, offset: int | None) -> None:
+        if self._end is not None and offset is not None and offset + 1 >= self._end:
+            self._caught_up = True
 
     def is_caught_up(self) -> bool:
         return self._caught_up
