@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,13 +58,24 @@ class EventTopic:
     def config(self) -> dict[str, str]:
         return {"bootstrap.servers": self.broker.bootstrap}
 
-    def publish(self, events: Iterable[LogEvent]) -> None:
-        """Through a spool, as an agent does."""
+    @contextmanager
+    def publishing(self) -> Iterator[Callable[[Iterable[LogEvent]], None]]:
+        """Through one spool, as an agent does; what is called returns when all is in Kafka."""
         name = EmitterName(CLUSTER_ID, 1, "agent")
-        with Spool(self.folder / f"{self.name}.db", name) as spool:
-            spool.emit_many(list(events))
-            with Publisher(spool, self.config(), topic=self.name):
+        with (
+            Spool(self.folder / f"{self.name}.db", name) as spool,
+            Publisher(spool, self.config(), topic=self.name),
+        ):
+
+            def publish(events: Iterable[LogEvent]) -> None:
+                spool.emit_many(list(events))
                 assert becomes_true(lambda: spool.counters().pending == 0, deadline_s=DEADLINE_S)
+
+            yield publish
+
+    def publish(self, events: Iterable[LogEvent]) -> None:
+        with self.publishing() as publish:
+            publish(events)
 
     def produce(self, *values: bytes | None) -> None:
         """As they are, to partition 0."""
