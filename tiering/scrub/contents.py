@@ -60,7 +60,7 @@ def aux_problems(record: SegmentRecord, content: bytes) -> Iterator[Problem]:
     if (found.base_offset, found.end_offset) != (record.base_offset, record.end_offset):
         yield problem(Damage.AUX, f"it is of offsets [{found.base_offset}, {found.end_offset})")
         return
-    for what, defect in _side_files(record, found):
+    for what, defect in side_file_defects(record, found):
         yield problem(Damage.AUX, f"{what}: {defect}", position=defect.position)
 
 
@@ -79,7 +79,8 @@ def json_problems(record: SegmentRecord, content: bytes) -> Iterator[Problem]:
         yield problem(Damage.JSON, f"it is not the record that the topic holds, in {', '.join(names)}")
 
 
-def _side_files(record: SegmentRecord, aux: AuxContents) -> Iterator[tuple[str, LogFormatError]]:
+def side_file_defects(record: SegmentRecord, aux: AuxContents) -> Iterator[tuple[str, LogFormatError]]:
+    """What is wrong with the files in an `.aux` that can be read, each with its name."""
     base, end = record.base_offset, record.data_end
     if aux.offset_index is not None:
         for each in offset_index_defects(
