@@ -165,8 +165,9 @@ class PlanBody:
 
     @property
     def gaps(self) -> tuple[Lost, ...]:
-        """What is lost between pieces: those before and behind them are merely out of reach."""
-        return tuple(each for each in self.lost if self.range.start <= each.start < self.range.end)
+        """What is lost between the first piece and the live log (or the last piece): readers stand there."""
+        end = max(self.range.end, self.joins_at)
+        return tuple(each for each in self.lost if self.range.start <= each.start < end)
 
     def problem(self) -> str | None:
         """The first thing that does not hold, in words; None if all does."""
