@@ -119,16 +119,6 @@ class AgentMetrics:
         yield lag
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Collected:
-    """A collector of whatever `collected` gives at each scrape."""
-
-    collected: Callable[[], Iterable[Metric]]
-
-    def collect(self) -> Iterable[Metric]:
-        yield from self.collected()
-
-
 def of_process(doubts: Iterable[str], tally: Tally) -> Iterable[Metric]:
     """What every agent says, whatever it does."""
     doubt = GaugeMetricFamily("seawall_doubt", "1 for what keeps the agent from ready.", labels=["doubt"])

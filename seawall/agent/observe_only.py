@@ -24,12 +24,13 @@ from seawall import connections
 from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
 from seawall.agent.loops import Loop, LoopContext
-from seawall.agent.metrics import Collected, Tally, of_process
+from seawall.agent.metrics import Tally, of_process
 from seawall.agent.observing import Observing
 from seawall.agent.posts import Ground, posts
 from seawall.agent.publishing import Publishing, open_spool
 from seawall.agent.sink import LoggedSink
 from seawall.agent.world import CLIENT_ID, CLOCKWORK, World, open_cluster
+from seawall.metrics.collected import Collected
 from seawall.settings import Settings
 from tiering.cluster.interface import BrokerIdentity
 

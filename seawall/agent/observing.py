@@ -13,7 +13,7 @@ by evidence; never by silence alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -30,7 +30,7 @@ class Observing:
     """Runs the posts from `begin` until the stack ends them, each after the look it is in."""
 
     def __init__(self, hung: Sequence[Post], ground: Ground) -> None:
-        self._manned = [_Manned(each, ground) for each in hung]
+        self._manned = [Manned(each, ground) for each in hung]
         self._ground = ground
         for each in self._manned:
             ground.health.doubt(each.loop_name, "it has not looked yet")
@@ -55,26 +55,30 @@ class Observing:
         return next((each for each in found if each is not None), None)
 
     def metrics(self) -> Iterator[Metric]:
-        """When each looked last, how long that took, how much it saw, and how often it could not."""
-        last = _gauge("last_look_timestamp_seconds", "When it last looked and could; 0: not yet.")
-        took = _gauge("look_seconds", "How long that look took.")
-        blind = _gauge("blind", "1 while it cannot look.")
-        looks = _counter("looks", "Looks that it could take.")
-        failures = _counter("failures", "Looks that it could not.")
-        seen = _gauge("seen", "How much of what the last look saw.", "what")
-        for each in self._manned:
-            labels = [each.post.name]
-            last.add_metric(labels, (each.last_look_ms or 0) / 1000)
-            took.add_metric(labels, each.took_s)
-            blind.add_metric(labels, float(each.is_blind))
-            looks.add_metric(labels, each.looks)
-            failures.add_metric(labels, each.failures)
-            for what, count in each.post.seen().items():
-                seen.add_metric([*labels, what], count)
-        yield from (last, took, blind, looks, failures, seen)
+        return observer_metrics(self._manned)
 
 
-class _Manned:
+def observer_metrics(manned: Iterable[Manned]) -> Iterator[Metric]:
+    """When each looked last, how long that took, how much it saw, and how often it could not."""
+    last = _gauge("last_look_timestamp_seconds", "When it last looked and could; 0: not yet.")
+    took = _gauge("look_seconds", "How long that look took.")
+    blind = _gauge("blind", "1 while it cannot look.")
+    looks = _counter("looks", "Looks that it could take.")
+    failures = _counter("failures", "Looks that it could not.")
+    seen = _gauge("seen", "How much of what the last look saw.", "what")
+    for each in manned:
+        labels = [each.post.name]
+        last.add_metric(labels, (each.last_look_ms or 0) / 1000)
+        took.add_metric(labels, each.took_s)
+        blind.add_metric(labels, float(each.is_blind))
+        looks.add_metric(labels, each.looks)
+        failures.add_metric(labels, each.failures)
+        for what, count in each.post.seen().items():
+            seen.add_metric([*labels, what], count)
+    yield from (last, took, blind, looks, failures, seen)
+
+
+class Manned:
     """One post, and how its looks went."""
 
     def __init__(self, post: Post, ground: Ground) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from audit_engine.spool import EmitterName, Spool
-from audit_engine.topic.kafka import Publisher, ensure_audit_topic
+from audit_engine.spool import EmitterName, Spool, SpoolCounters
+from audit_engine.topic.kafka import Publisher, PublisherStatus, ensure_audit_topic
 from rules.events import Heartbeat
 from seawall.agent.metrics import Tally
 from seawall.agent.world import Clockwork
@@ -67,18 +67,21 @@ class Publishing:
         return "; ".join(each for each in said if each)
 
     def metrics(self) -> Iterator[Metric]:
-        """What waits, and what was lost."""
-        spool, published = self.spool.counters(), self.publisher.status()
-        for name, value, what in (
-            ("events_pending", spool.pending, "Events on this disk that Kafka does not have yet."),
-            ("events_pending_bytes", spool.pending_bytes, "Their bytes."),
-            ("events_pending_seconds", spool.oldest_pending_ms / 1000, "How long the oldest of them waits."),
-            ("events_spool_limit_bytes", spool.limit_bytes, "So many of them may wait."),
-        ):
-            yield GaugeMetricFamily(f"seawall_{name}", what, value=value)
-        for name, value, what in (
-            ("events_lost", spool.lost, "Events that found no room, or no disk. Each leaves a hole."),
-            ("events_published", published.published, "Events that Kafka took."),
-            ("events_publish_failures", published.failures, "Times that publishing began anew."),
-        ):
-            yield CounterMetricFamily(f"seawall_{name}", what, value=value)
+        return publishing_metrics(self.spool.counters(), self.publisher.status())
+
+
+def publishing_metrics(spool: SpoolCounters, published: PublisherStatus) -> Iterator[Metric]:
+    """What waits, and what was lost."""
+    for name, value, what in (
+        ("events_pending", spool.pending, "Events on this disk that Kafka does not have yet."),
+        ("events_pending_bytes", spool.pending_bytes, "Their bytes."),
+        ("events_pending_seconds", spool.oldest_pending_ms / 1000, "How long the oldest of them waits."),
+        ("events_spool_limit_bytes", spool.limit_bytes, "So many of them may wait."),
+    ):
+        yield GaugeMetricFamily(f"seawall_{name}", what, value=value)
+    for name, value, what in (
+        ("events_lost", spool.lost, "Events that found no room, or no disk. Each leaves a hole."),
+        ("events_published", published.published, "Events that Kafka took."),
+        ("events_publish_failures", published.failures, "Times that publishing began anew."),
+    ):
+        yield CounterMetricFamily(f"seawall_{name}", what, value=value)

@@ -5,7 +5,7 @@ Owns the metrics' names. Infinite seconds are Prometheus's own way to say never.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -28,25 +28,27 @@ class Watching:
         self.outlooks = self.watch.run_once()
 
     def metrics(self) -> Iterator[Metric]:
-        """How long there is, and how long the upload needs."""
-        expires = _gauge(
-            "retention_reaches_frontier_seconds", "Until the broker may delete what is not copied."
-        )
-        copied = _gauge("copied_in_seconds", "Until all that is closed is copied, at the present rate.")
-        lag = _gauge("lag_seconds", "Age of the newest record of the oldest closed segment not copied.")
-        overtaking = _gauge("retention_overtaking", "1 while local retention is nearer than the upload.")
-        unknown = _gauge("retention_outlook_unknown", "1 while that could not be told at the last look.")
-        for outlook in list(self.outlooks.values()):
-            labels = [outlook.topic, str(outlook.log.partition), outlook.log.topic_id]
-            unknown.add_metric(labels, float(bool(outlook.unknown)))
-            if outlook.watched is not None:
-                lag.add_metric(labels, _lag_s(outlook.watched.last))
-            approach = outlook.approach
-            if approach is not None:
-                expires.add_metric(labels, approach.expires_in_s)
-                copied.add_metric(labels, approach.copied_in_s)
-                overtaking.add_metric(labels, float(approach.is_overtaking))
-        yield from (expires, copied, lag, overtaking, unknown)
+        return outlook_metrics(list(self.outlooks.values()))
+
+
+def outlook_metrics(outlooks: Iterable[Outlook]) -> Iterator[Metric]:
+    """How long there is, and how long the upload needs."""
+    expires = _gauge("retention_reaches_frontier_seconds", "Until the broker may delete what is not copied.")
+    copied = _gauge("copied_in_seconds", "Until all that is closed is copied, at the present rate.")
+    lag = _gauge("lag_seconds", "Age of the newest record of the oldest closed segment not copied.")
+    overtaking = _gauge("retention_overtaking", "1 while local retention is nearer than the upload.")
+    unknown = _gauge("retention_outlook_unknown", "1 while that could not be told at the last look.")
+    for outlook in outlooks:
+        labels = [outlook.topic, str(outlook.log.partition), outlook.log.topic_id]
+        unknown.add_metric(labels, float(bool(outlook.unknown)))
+        if outlook.watched is not None:
+            lag.add_metric(labels, _lag_s(outlook.watched.last))
+        approach = outlook.approach
+        if approach is not None:
+            expires.add_metric(labels, approach.expires_in_s)
+            copied.add_metric(labels, approach.copied_in_s)
+            overtaking.add_metric(labels, float(approach.is_overtaking))
+    yield from (expires, copied, lag, overtaking, unknown)
 
 
 def _lag_s(seen: Seen) -> float:

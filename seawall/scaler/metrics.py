@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from workers.scaler.desk import Desk
+from workers.scaler.desk import Counts, Desk, Unknown
+from workers.scaler.options import Options
 from workers.scaler.values import Evaluation, Verdict
 
 _LABELS = ("object", "group", "topic")
 
 
 def collected(desk: Desk) -> Iterable[Metric]:
+    return scaler_metrics(desk.words(), desk.counts)
+
+
+def scaler_metrics(
+    words: Mapping[str, tuple[Options, Evaluation | Unknown]], counts: Counts
+) -> Iterable[Metric]:
     """One label set an object."""
     known = _gauge("known", "1 where something may be said.")
     lag = _gauge("lag_records", "Records that wait, of the partitions that count, smoothed.")
     age = _gauge("lag_age_seconds", "So long the oldest of them has waited, at least.")
     replicas = _gauge("replicas", "Replicas that are wanted.")
     active = _gauge("active", "1 where at least one is.")
-    sampled = _gauge("sampled_seconds", "When the last sample was taken, by the clock of its chain.")
+    sampled = _gauge("sampled_timestamp_seconds", "When the last sample was taken.")
     alerts = _gauge("alerts", "What a person has to see to.")
     verdict = GaugeMetricFamily(
         "seawall_scaler_verdict", "1 for the verdict in force.", labels=[*_LABELS, "verdict"]
     )
-    for key, (options, word) in desk.words().items():
+    for key, (options, word) in words.items():
         labels = [key.rpartition("/")[0], options.consumer_group, options.topic]
         is_known = isinstance(word, Evaluation)
         known.add_metric(labels, float(is_known))
@@ -39,7 +46,6 @@ def collected(desk: Desk) -> Iterable[Metric]:
             sampled.add_metric(labels, word.at_s)
             alerts.add_metric(labels, len(word.alerts))
     yield from (known, lag, age, replicas, active, sampled, alerts, verdict)
-    counts = desk.counts
     for name, value, what in (
         ("samples", counts.samples, "Looks at a group."),
         ("unseen", counts.unseen, "Looks that came to nothing."),

@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry
 from seawall import connections
 from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
-from seawall.agent.metrics import Collected
+from seawall.metrics.collected import Collected
 from seawall.scaler.errors import ScalerNotInstalled, ScalerNotListening, ScalerTopicUnusable
 from seawall.scaler.metrics import collected
 from seawall.settings import Settings, load

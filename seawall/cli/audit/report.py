@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import webbrowser
 from pathlib import Path
@@ -14,6 +13,7 @@ from seawall.cli.audit.options import TablesAt, tables_at, tables_settings
 from seawall.cli.audit.run import exit_code
 from seawall.cli.exit_codes import INDETERMINATE
 from seawall.cli.options import EndpointUrl, Region
+from seawall.files import replace_whole
 
 REPAIRS = "remediate"  # the verb that repairs a finding, in a Seawall that has it
 
@@ -65,20 +65,6 @@ def report(
     if is_opened:
         webbrowser.open(file.absolute().as_uri())
     raise typer.Exit(exit_code(verdict))
-
-
-def replace_whole(file: Path, text: str) -> None:
-    """Whoever reads the file meanwhile reads the old one or the new one."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with beside.open("w", encoding="utf-8") as writing:
-            writing.write(text)
-            writing.flush()
-            os.fsync(writing.fileno())
-        beside.replace(file)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _is_stdout(out: Path | None) -> bool:

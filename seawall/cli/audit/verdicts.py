@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.text import Text
@@ -44,12 +44,8 @@ def status(
     newer one wrote rows and was not finished within an hour, or where the auditor found itself to be blind or
     its tables to be changed (AUD-04, AUD-07).
     """
-    with _verdicts(context, tables, endpoint_url, region) as verdicts:
-        runs = verdicts.runs(10)
-        unfinished = verdicts.unfinished()
-        own = [each for each in verdicts.findings() if each["status"] == "open"] if runs else []
-    now_ms = int(datetime.now(timezone.utc).timestamp() * 1000)
-    worries = worries_of(runs, unfinished, own, now_ms, int(stale_after_hours * 3_600_000))
+    told = stand(context, tables, endpoint_url, region, stale_after_hours)
+    runs, worries = told.runs, told.worries
     if as_json:
         typer.echo(json.dumps({"runs": runs, "worries": worries}, indent=2))
     else:
@@ -59,6 +55,31 @@ def status(
             typer.echo(f"CANNOT TELL: {worry}")
     code = _code(runs[0]) if runs else INDETERMINATE
     raise typer.Exit(INDETERMINATE if worries and code == CLEAN else code)
+
+
+class Stand(NamedTuple):
+    """Where the audit stands: the last runs, newest first; what is open; why none of it is to be believed."""
+
+    runs: list[dict[str, Any]]
+    open_findings: list[dict[str, Any]]
+    worries: list[str]
+    now_ms: int
+
+
+def stand(
+    context: typer.Context,
+    tables: str | None,
+    endpoint_url: str | None,
+    region: str | None,
+    stale_after_hours: float = STALE_MS / 3_600_000,
+) -> Stand:
+    with _verdicts(context, tables, endpoint_url, region) as verdicts:
+        runs = verdicts.runs(10)
+        unfinished = verdicts.unfinished()
+        standing = [each for each in verdicts.findings() if each["status"] == "open"] if runs else []
+    now_ms = int(datetime.now(timezone.utc).timestamp() * 1000)
+    worries = worries_of(runs, unfinished, standing, now_ms, int(stale_after_hours * 3_600_000))
+    return Stand(runs, standing, worries, now_ms)
 
 
 def _code(row: dict[str, Any]) -> int:

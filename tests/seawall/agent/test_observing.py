@@ -16,12 +16,13 @@ from prometheus_client import CollectorRegistry
 from rules.events import DirectoryOffline, Event, EvidenceGap, LogBaseline, Source
 from seawall.agent.health import Health
 from seawall.agent.loops import LoopContext
-from seawall.agent.metrics import Collected, Tally
+from seawall.agent.metrics import Tally
 from seawall.agent.observing import Observing
 from seawall.agent.posts import Ground, Post, log_dirs, posts
 from seawall.agent.sink import LoggedSink
 from seawall.agent.world import Clockwork
 from seawall.local.waiting import wait_until
+from seawall.metrics.collected import Collected
 from seawall.settings.model import AgentSettings
 from tests.audit_engine.observers.disk.model import CLUSTER, Disk
 from tests.seawall.agent.test_remote_storage import Answers

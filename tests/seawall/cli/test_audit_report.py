@@ -12,7 +12,7 @@ import pytest
 from audit_engine.report import spark as gathering
 from audit_engine.report.values import Gathered
 from seawall.audit import spark as sessions
-from seawall.cli.audit.report import replace_whole
+from seawall.files import replace_whole
 from tests.audit_engine.report.fleets import empty, healthy, one_incident
 from tests.seawall.cli.calling import call
 

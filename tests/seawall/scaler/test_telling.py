@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from seawall.agent.metrics import Collected
+from seawall.metrics.collected import Collected
 from seawall.scaler.metrics import collected
 from seawall.scaler.run import Told, other_clusters, tls_of
 from seawall.settings import SettingsRefused, load
