@@ -58,7 +58,7 @@ def agent(
     endpoint_url: EndpointUrl = None,
     region: Region = None,
 ) -> None:
-    """Copy a broker's closed segments to S3, and say what its logs do.
+    """Copy a broker's closed segments to S3, and tell of its logs.
 
     Run one on each broker's host, as a user who may read the log dirs; it never writes there. It says as
     events what can shorten a log, of every topic: they are on this disk first, then in __seawall_audit.

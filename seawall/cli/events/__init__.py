@@ -11,5 +11,5 @@ events = verb_group(
         "tail": "seawall.cli.events.tail",
     },
     help="Look at the evidence: its kinds, and the events as they come. Read-only: docs/EVENTS.md.",
-    short_help="Look at the evidence: its kinds, and the events as they come.",
+    short_help="Look at the evidence: its kinds, and the events that come.",
 )
