@@ -172,6 +172,16 @@ _ALL = (
         meaning="Within which time a copy that was started must have ended (SEG-11). Undeclared: an hour.",
     ),
     Key(
+        name="hold_kafka",
+        form=values.FLAG,
+        default=False,
+        weakens=weakening.never,
+        meaning=(
+            "Whether a hold also sets Kafka's own retention of the topic to unlimited, as a declared change, "
+            "until it is released. The brokers' disks must have room for it."
+        ),
+    ),
+    Key(
         name="audit_suppress",
         form=values.SUPPRESSIONS,
         default=(),

@@ -13,6 +13,7 @@ UTF-8 JSON, one object; names that a reader does not know are ignored.
                                      was in force; null for the first
     policy_hash     text             the content hash of `policy`
     policy          object           the whole policy, as `Policy.tree()` gives it: never a difference
+    held_topic      object           only of a change that a hold made (docs/HOLDS.md): `HeldTopic`'s fields
 
 Owns this table. Refuses a value of another version (`RecordTooNew`), and one that contradicts itself
 (`RecordMalformed`). Which changes count is `timeline`'s.
@@ -25,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from rules.policy.declared import Policy
@@ -45,6 +46,33 @@ class Base(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBy:
+    """A hold, as whoever placed it says it; of one partition, or of all (None)."""
+
+    hold_id: str
+    partition: int | None
+    reason: str
+    placed_by: str
+    placed_at_ms: int
+    finding_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTopic:
+    """Kafka's own retention of a topic is unlimited while any of `holds` stands; of none, it is put back.
+
+    What was there before the first of them, so that it can be: `kafka_before` are the topic's own settings
+    (null: it had none), `declared_before` the plain values of the policy's table for it (null: none).
+    """
+
+    topic: str
+    topic_id: str
+    holds: tuple[HeldBy, ...]
+    kafka_before: Mapping[str, str | None]
+    declared_before: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredChange:
     event_id: str
     cluster_id: str
@@ -53,6 +81,7 @@ class DeclaredChange:
     change_id: str
     base: Base | None
     policy: Policy
+    held_topic: HeldTopic | None = None
 
 
 class RecordMalformed(Exception):
@@ -71,6 +100,7 @@ def declared_change(
     principal: str,
     change_id: str,
     occurred_at_ms: int,
+    held_topic: HeldTopic | None = None,
 ) -> DeclaredChange:
     """The change with its id: the same for the same act, however often it is tried."""
     told = [cluster_id, principal, change_id, str(occurred_at_ms), policy.content_hash, str(base)]
@@ -82,6 +112,7 @@ def declared_change(
         change_id=change_id,
         base=base,
         policy=policy,
+        held_topic=held_topic,
     )
 
 
@@ -96,6 +127,7 @@ def encode(change: DeclaredChange) -> bytes:
         "base": change.base._asdict() if change.base is not None else None,
         "policy_hash": change.policy.content_hash,
         "policy": change.policy.tree(),
+        **({} if change.held_topic is None else {"held_topic": asdict(change.held_topic)}),
     }
     return json.dumps(tree, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -116,6 +148,7 @@ def decode(value: bytes | None) -> DeclaredChange:
         change_id=_field(tree, "change_id", str),
         base=_base(base) if base is not None else None,
         policy=_policy(_field(tree, "policy", dict)),
+        held_topic=_held_topic(_field(tree, "held_topic", dict)) if "held_topic" in tree else None,
     )
     if change.policy.content_hash != _field(tree, "policy_hash", str):
         raise RecordMalformed("policy_hash is not that of the policy")
@@ -145,6 +178,37 @@ def _base(tree: object) -> Base:
     if not isinstance(tree, dict):
         raise RecordMalformed("base is not an object")
     return Base(_field(tree, "offset", int), _field(tree, "policy_hash", str))
+
+
+def _held_topic(tree: Mapping[str, Any]) -> HeldTopic:
+    declared = tree.get("declared_before")
+    if declared is not None and not isinstance(declared, dict):
+        raise RecordMalformed("declared_before is not an object")
+    return HeldTopic(
+        topic=_field(tree, "topic", str),
+        topic_id=_field(tree, "topic_id", str),
+        holds=tuple(_held_by(_object_of(each)) for each in _field(tree, "holds", list)),
+        kafka_before=_field(tree, "kafka_before", dict),
+        declared_before=declared,
+    )
+
+
+def _held_by(tree: Mapping[str, Any]) -> HeldBy:
+    partition, finding_id = tree.get("partition"), tree.get("finding_id")
+    return HeldBy(
+        hold_id=_field(tree, "hold_id", str),
+        partition=None if partition is None else _field(tree, "partition", int),
+        reason=_field(tree, "reason", str),
+        placed_by=_field(tree, "placed_by", str),
+        placed_at_ms=_field(tree, "placed_at_ms", int),
+        finding_id=None if finding_id is None else _field(tree, "finding_id", str),
+    )
+
+
+def _object_of(tree: object) -> Mapping[str, Any]:
+    if not isinstance(tree, dict):
+        raise RecordMalformed("a hold is not an object")
+    return tree
 
 
 def _policy(tree: Mapping[str, Any]) -> Policy:

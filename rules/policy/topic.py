@@ -56,6 +56,7 @@ class TopicPolicy:
     backup_window_days: int
     scrub_interval_ms: int
     copy_deadline_ms: int | None
+    hold_kafka: bool
     audit_suppress: tuple[str, ...]
     origins: Mapping[str, Origin] = field(compare=False, hash=False)
 

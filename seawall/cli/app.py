@@ -39,6 +39,8 @@ VERBS: Mapping[str, str] = {
     "audit": "seawall.cli.audit",
     "scaler": "seawall.cli.scaler",
     "alerts": "seawall.cli.alerts",
+    "hold": "seawall.cli.hold",
+    "remediate": "seawall.cli.remediate",
 }
 
 

@@ -37,14 +37,16 @@ EMITTER_NAME = "emitter"
 NO_BROKER = 2**31 - 1  # an emitter has a broker's number, and -1 is none; this one no cluster gives
 PUBLISH_S = 30.0  # so long a run waits at its end for Kafka to take its events
 
-_EMITTER = re.compile(r"scrub-[0-9a-f]{8}")
+_EMITTER = re.compile(r"[a-z]+-[0-9a-f]{8}")
 
 
-def state_folder(given: Path | None, cluster_id: str, environ: Mapping[str, str]) -> Path:
-    """The scrub's own folder, one for each cluster; made if need be."""
+def state_folder(
+    given: Path | None, cluster_id: str, environ: Mapping[str, str], sort: str = "scrub"
+) -> Path:
+    """The verb's own folder, one for each cluster; made if need be."""
     home = Path(environ.get("HOME", "/"))
     base = Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state")
-    folder = given or base / "seawall" / f"{cluster_id}-scrub"
+    folder = given or base / "seawall" / f"{cluster_id}-{sort}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -120,22 +122,23 @@ class Evidence:
 
 
 @contextmanager
-def evidence(settings: Settings, folder: Path, cluster_id: str) -> Iterator[Evidence]:
-    """The folder's spool, and what publishes it. Raises SpoolInUse where another scrub runs in the folder."""
-    config = kafka_config(settings, client_id="seawall-scrub")
-    with Spool(folder / SPOOL_NAME, EmitterName(cluster_id, NO_BROKER, emitter(folder))) as spool:
+def evidence(settings: Settings, folder: Path, cluster_id: str, sort: str = "scrub") -> Iterator[Evidence]:
+    """The folder's spool, and what publishes it. Raises SpoolInUse where another runs in the folder."""
+    config = kafka_config(settings, client_id=f"seawall-{sort}")
+    name = EmitterName(cluster_id, NO_BROKER, emitter(folder, sort))
+    with Spool(folder / SPOOL_NAME, name) as spool:
         ensure_audit_topic(config)
         with Publisher(spool, config) as publisher:
             yield Evidence(spool, publisher)
 
 
-def emitter(folder: Path) -> str:
+def emitter(folder: Path, sort: str = "scrub") -> str:
     """The name that this folder's runs emit under, made by the first."""
     path = folder / EMITTER_NAME
     found = path.read_text(encoding="ascii", errors="replace").strip() if path.exists() else ""
     if _EMITTER.fullmatch(found):
         return found
-    name = f"scrub-{secrets.token_hex(4)}"
+    name = f"{sort}-{secrets.token_hex(4)}"
     unfinished = path.with_suffix(".tmp")
     with unfinished.open("w", encoding="ascii") as file:
         file.write(name)

@@ -40,6 +40,7 @@ _ENTRIES: dict[str, st.SearchStrategy[Any]] = {
     "backup_window_days": st.integers(1, 400),
     "scrub_interval_ms": st.integers(60_000, 10**12),
     "copy_deadline_ms": st.integers(60_000, 10**12),
+    "hold_kafka": st.booleans(),
     "audit_suppress": st.lists(
         st.sampled_from(
             ["RET-05 until 2026-12-31 by team-a: why not", "SEG-07 until 2027-01-02T03:04Z by bob: it: is"]

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tiering.segments.errors import RecordInvalid, RecordMalformed, RecordTooNew, SegmentMetadataError
+from tiering.segments.hold_members import hold_members, read_hold, read_released, released_members
 from tiering.segments.invariants import log_problem, segment_problem
 from tiering.segments.json_fields import Fields, canonical, merged, parse_object
 from tiering.segments.keys import RecordKey, log_key, segment_key
@@ -36,7 +37,6 @@ from tiering.segments.records import (
     EpochStart,
     Gap,
     GapCause,
-    Hold,
     Json,
     LogId,
     LogRecord,
@@ -109,11 +109,12 @@ def encode_log(record: LogRecord) -> bytes:
         "first_tiered_offset": record.first_tiered_offset,
         "gaps": [_gap_members(each) for each in record.gaps],
         "generation": record.generation,
-        "holds": [_hold_members(each) for each in record.holds],
+        "holds": [hold_members(each) for each in record.holds],
         "keep_until_ms": record.keep_until_ms,
         "leader_epochs": [list(each) for each in record.leader_epochs],
         "log_start": record.log_start,
         "topic_deleted_at_ms": record.topic_deleted_at_ms,
+        **released_members(record.released_holds),
     }
     return _checked(record, merged(known, record.unrecognised), decode_log, log_key(record.log), b"")
 
@@ -211,11 +212,12 @@ def decode_log(value: bytes, what: str = "a log's record") -> LogRecord:
         gaps=tuple(_gap(Fields(f"{what}, gap", each)) for each in fields.items("gaps")),
         generation=fields.integer("generation", maximum=INT32_MAX),
         keep_until_ms=fields.optional_integer("keep_until_ms"),
-        holds=tuple(_hold(Fields(f"{what}, hold", each)) for each in fields.items("holds")),
+        holds=tuple(read_hold(Fields(f"{what}, hold", each)) for each in fields.items("holds")),
         topic_deleted_at_ms=fields.optional_integer("topic_deleted_at_ms"),
         based_on=fields.optional_integer("based_on"),
         event_id=fields.text("event_id"),
         occurred_at_ms=fields.integer("occurred_at_ms"),
+        released_holds=read_released(fields),
         wire=wire,
         unrecognised=fields.left(),
     )
@@ -323,28 +325,4 @@ def _gap(fields: Fields) -> Gap:
         event_id=fields.text("event_id"),
         recorded_at_ms=fields.integer("recorded_at_ms"),
         unrecognised=fields.left() | ({} if understood else {"cause": cause}),
-    )
-
-
-def _hold_members(hold: Hold) -> dict[str, Json]:
-    known = {
-        "end_offset": hold.end_offset,
-        "hold_id": hold.hold_id,
-        "placed_at_ms": hold.placed_at_ms,
-        "placed_by": hold.placed_by,
-        "reason": hold.reason,
-        "start_offset": hold.start_offset,
-    }
-    return merged(known, hold.unrecognised)
-
-
-def _hold(fields: Fields) -> Hold:
-    return Hold(
-        hold_id=fields.text("hold_id"),
-        start_offset=fields.integer("start_offset"),
-        end_offset=fields.optional_integer("end_offset"),
-        reason=fields.text("reason"),
-        placed_by=fields.text("placed_by"),
-        placed_at_ms=fields.integer("placed_at_ms"),
-        unrecognised=fields.left(),
     )

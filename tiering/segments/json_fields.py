@@ -147,6 +147,9 @@ class Fields:
             raise self.wrong(f"{name} is {_shown(value)}, not a list")
         return value
 
+    def optional_items(self, name: str) -> list[Json]:
+        return self.items(name) if self._members.get(name) is not None else []
+
     def inner(self, name: str) -> Fields:
         return Fields(f"{self._what}, {name}", self._take(name))
 

@@ -30,11 +30,13 @@ __all__ = [
     "EpochStart",
     "Gap",
     "GapCause",
+    "HeldVersions",
     "Hold",
     "Json",
     "LogId",
     "LogRecord",
     "ObjectRef",
+    "ReleasedHold",
     "SegmentId",
     "SegmentObjects",
     "SegmentRecord",
@@ -139,8 +141,27 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldVersions:
+    """What came of the legal hold on the recorded versions of `[start_offset, end_offset)`, at `at_ms`.
+
+    `missing` versions were not there any more. With `trouble` it was not done for all of them.
+    """
+
+    start_offset: int
+    end_offset: int | None
+    held: int
+    missing: int
+    at_ms: int
+    trouble: str | None = None
+    unrecognised: Mapping[str, Json] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Nothing of `[start_offset, end_offset)` may be trimmed or deleted. No end: whatever the log becomes."""
+    """Nothing of `[start_offset, end_offset)` may be trimmed or deleted. No end: whatever the log becomes.
+
+    `finding_id` where a finding placed it. `versions` is None where no legal hold was asked for.
+    """
 
     hold_id: str
     start_offset: int
@@ -148,6 +169,19 @@ class Hold:
     reason: str
     placed_by: str
     placed_at_ms: int
+    finding_id: str | None = None
+    versions: HeldVersions | None = None
+    unrecognised: Mapping[str, Json] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedHold:
+    """A hold that somebody released: it is not placed again by the finding that placed it."""
+
+    hold_id: str
+    released_by: str
+    reason: str
+    released_at_ms: int
     unrecognised: Mapping[str, Json] = field(default_factory=lambda: _NOTHING)
 
 
@@ -186,5 +220,6 @@ class LogRecord:
     based_on: int | None
     event_id: str
     occurred_at_ms: int
+    released_holds: tuple[ReleasedHold, ...] = ()  # the latest ones
     wire: WireVersion = CURRENT
     unrecognised: Mapping[str, Json] = field(default_factory=lambda: _NOTHING)

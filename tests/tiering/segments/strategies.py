@@ -15,11 +15,13 @@ from tiering.segments.records import (
     EpochStart,
     Gap,
     GapCause,
+    HeldVersions,
     Hold,
     Json,
     LogId,
     LogRecord,
     ObjectRef,
+    ReleasedHold,
     SegmentId,
     SegmentObjects,
     SegmentRecord,
@@ -223,6 +225,26 @@ HOLDS = st.builds(
     reason=st.text(max_size=20),
     placed_by=st.text(max_size=20),
     placed_at_ms=INT64,
+    finding_id=st.none() | TEXTS,
+    versions=st.none()
+    | st.builds(
+        HeldVersions,
+        start_offset=INT64,
+        end_offset=st.none() | INT64,
+        held=INT64,
+        missing=INT64,
+        at_ms=INT64,
+        trouble=st.none() | TEXTS,
+        unrecognised=UNRECOGNISED,
+    ),
+    unrecognised=UNRECOGNISED,
+)
+RELEASED_HOLDS = st.builds(
+    ReleasedHold,
+    hold_id=TEXTS,
+    released_by=st.text(max_size=20),
+    reason=st.text(max_size=20),
+    released_at_ms=INT64,
     unrecognised=UNRECOGNISED,
 )
 
@@ -253,6 +275,7 @@ def log_records(draw: st.DrawFn) -> LogRecord:
         based_on=draw(st.none() | INT64) if place is None else draw(st.integers(place, INT64_MAX)),
         event_id=draw(TEXTS),
         occurred_at_ms=draw(INT64),
+        released_holds=tuple(draw(st.lists(RELEASED_HOLDS, max_size=2))),
         wire=draw(WIRE_VERSIONS),
         unrecognised=draw(UNRECOGNISED),
     )
