@@ -19,6 +19,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from audit_engine.jvm.spark import CLASSES
 from seawall.delta import spark as conditional
 from seawall.jvm.classpath import jars
 from seawall.jvm.java import find_java
@@ -80,7 +81,7 @@ def spark_session(
     for folder in ("classes", "local", "tmp", "warehouse"):
         (work / folder).mkdir(parents=True, exist_ok=True)
     _use_this_pyspark()
-    paths = [*jars("spark"), *([*jars("s3a"), work / "classes"] if s3 is not None else [])]
+    paths = [*jars("spark"), *(jars("s3a") if s3 is not None else []), work / "classes"]
     chosen = {
         "spark.driver.extraClassPath": os.pathsep.join(map(str, paths)),
         "spark.driver.memory": f"{driver_memory_mib}m",
@@ -90,6 +91,7 @@ def spark_session(
         **FEW_PARTITIONS,
         **TERSE,
         **QUICK,
+        CLASSES: str(work / "classes"),
         **(s3a_settings(s3) | conditional.SETTINGS if s3 is not None else {}),
         **(settings or {}),
     }
@@ -98,7 +100,7 @@ def spark_session(
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     if s3 is not None:
-        conditional.compile_into(session, work / "classes")
+        conditional.compile_into(session)
     return session
 
 

@@ -9,19 +9,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from audit_engine.jvm import spark as jvm
+
 SOURCE = Path(__file__).with_name("ConditionalLogStore.java")
 CLASS = "io.seawall.delta.ConditionalLogStore"
 SETTINGS = {"spark.delta.logStore.s3a.impl": CLASS}
 
 
-def compile_into(spark: SparkSession, folder: Path) -> None:
-    """Write the class under `folder`, which was on the driver's class path when the driver started."""
-    jvm = spark._jvm
-    assert jvm is not None
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
-    compiler.cook(str(SOURCE), jvm.java.io.StringReader(SOURCE.read_text(encoding="utf-8")))
-    for each in compiler.getClassFiles():
-        path = folder / f"{each.getThisClassName().replace('.', '/')}.class"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes(each.toByteArray()))
+def compile_into(spark: SparkSession) -> None:
+    jvm.compile_into(spark, SOURCE)

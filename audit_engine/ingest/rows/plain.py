@@ -1,106 +1,152 @@
-"""What our own writers write, as one regular expression a kind: in what matches, nothing is left to check.
+"""What our own writers write, as one form a kind: in what looks so, nothing is left to check.
 
     the envelope   every name that is known here, in order, of its type and within its bounds, and no other
     the body       the kind's own fields, the same
 
-A match is sufficient and never needed: a value that is spelled in another way, has a name more, an escape in
-a text, or a list of more than LIST_MAX members is read the long way and comes to the same row. It is what
-makes ingest quick, as all else costs several passes over the value. That it is UTF-8 is asked apart.
+A match is sufficient and never needed: a value that is spelled in another way, has a name more, or an escape
+in a text of the envelope, is read the long way and comes to the same row. It is what makes ingest quick: the
+bytes are gone through once (PlainEvents.java), and the columns are pieces of them.
 
-Owns the derivation, from the same hints as the columns. Invariant: what matches, and is
-UTF-8, is read by `wire.decode` as an event of a kind that is known, with nothing unrecognised.
+Owns the derivation, from the same hints as the columns, and which column of the envelope each place of the
+form is. Invariant: what matches is read by `wire.decode` as an event of a kind that is known, with nothing
+unrecognised.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import types
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from audit_engine.spool.spool import EVENT_BYTES_MAX
 from audit_engine.tables.columns import PLACE_OF
 from audit_engine.wire.bodies import Body
 from audit_engine.wire.codec import BODIES, EPOCH_UNKNOWN, VERSION
 
-LIST_MAX = 100  # more would go deep into the stack of Java's matcher
-# 64 bits go up to 9,223,372,036,854,775,807: nineteen digits are surely within them below 9.
-_DIGITS = "(?:[1-8][0-9]{0,18}+|9[0-9]{0,17}+)"
-INTEGER = f"(?:0|-?{_DIGITS})"
-COUNT = f"(?:0|{_DIGITS})"
-SMALL_COUNT = "(?:0|[1-9][0-9]{0,8}+)"
-_CONTROLS = "".join(f"\\x{number:02x}" for number in range(32))  # one by one: Java is slow with a range
-TEXT = rf'"[^"\\{_CONTROLS}]*+"'
-# Where its parts are: no text in such a value has a quotation mark, so that each of these is there once.
-BEFORE_BODY, BEHIND_BODY, BEFORE_KIND, FOLLOWS_NAME = '{"body":', ',"cluster_id":', '"kind":"', '"follows":'
+Form: TypeAlias = dict[str, Any]  # as PlainEvents.java says
+
+# The columns of what was cut out, in order, and how a piece becomes one.
+PIECES = {
+    "body": ("STRING", "raw"),
+    "cluster_id": ("STRING", "text"),
+    "emitter_broker_id": ("INT", "int"),
+    "emitter_component": ("STRING", "text"),
+    "emitter_incarnation": ("BIGINT", "long"),
+    "emitter_seq": ("BIGINT", "long"),
+    "event_id": ("STRING", "text"),
+    "is_first": ("BOOLEAN", "present"),
+    "follows_incarnation": ("BIGINT", "long"),
+    "follows_last_seq": ("BIGINT", "long"),
+    "kind": ("STRING", "text"),
+    "leader_epoch": ("INT", "int"),
+    "log_seq": ("BIGINT", "long"),
+    "observed_at_ms": ("BIGINT", "long"),
+    "occurred_at_ms": ("BIGINT", "long"),
+    "partition": ("INT", "int"),
+    "replica": ("STRING", "text"),
+    "role": ("STRING", "text"),
+    "topic": ("STRING", "text"),
+    "topic_id": ("STRING", "text"),
+    "version": ("INT", "int"),
+}
+_COLUMNS = list(PIECES)
+# 64 bits hold nineteen digits below 9, 32 bits any nine; what has more is read the long way.
+_LONG, _SHORT = 19, 9
+_INT64_MAX = 2**63 - 1
+_TEXT: Form = {"text": False}
+_TEXT_WITHIN: Form = {"text": True}  # of the body, which is kept as it came
 
 
-def plain_values() -> dict[str, str]:
-    """By kind: what its whole value looks like."""
-    return {kind: rf"^{_object(_envelope(kind, body))}\z" for kind, body in BODIES.items()}
+def plain_events() -> str:
+    """How each kind is spelled, for PlainEvents."""
+    return json.dumps(
+        {
+            "columns": len(PIECES),
+            "bytes_max": EVENT_BYTES_MAX,
+            # Where the kind is: no text has a quotation mark without an escape, so that this is there once.
+            "behind_body": ',"cluster_id":',
+            "before_kind": '"kind":"',
+            "kinds": {kind: _object(_envelope(kind, body)) for kind, body in BODIES.items()},
+        }
+    )
 
 
-def _envelope(kind: str, body: Body) -> dict[str, str]:
+def _envelope(kind: str, body: Body) -> dict[str, Form]:
     assert VERSION == 1, "then min_reader may be less"
     place = {
-        "topic_id": TEXT,
-        "topic": TEXT,
-        "partition": SMALL_COUNT,
-        "leader_epoch": f"(?:{EPOCH_UNKNOWN}|{SMALL_COUNT})",
+        "topic_id": _kept("topic_id", _TEXT),
+        "topic": _kept("topic", _TEXT),
+        "partition": _kept("partition", _number(0, _SHORT)),
+        "leader_epoch": _kept("leader_epoch", _number(EPOCH_UNKNOWN, _SHORT)),
     }
     hints = get_type_hints(body.kind)
+    emitter = {
+        "broker_id": _kept("emitter_broker_id", _number(0, _SHORT)),
+        "component": _kept("emitter_component", _TEXT),
+        "incarnation": _kept("emitter_incarnation", _number(0, _LONG)),
+    }
+    follows = {
+        "incarnation": _kept("follows_incarnation", _number(0, _LONG)),
+        "last_seq": _kept("follows_last_seq", _number(0, _LONG)),
+    }
     return {
-        "body": _object({name: _spelled(hints[name]) for name in body.readers}),
-        "cluster_id": TEXT,
-        "emitter": _object({"broker_id": SMALL_COUNT, "component": TEXT, "incarnation": COUNT}),
-        "emitter_seq": COUNT,
-        "event_id": TEXT,
-        "follows": _or_null(_object({"incarnation": COUNT, "last_seq": COUNT})),
-        "kind": f'"{re.escape(kind)}"',
-        "log_seq": _or_null(COUNT),
-        "min_reader": str(VERSION),
-        "observed_at_ms": COUNT,
-        "occurred_at_ms": COUNT,
-        "replica": _or_null(TEXT),
-        "role": _or_null(TEXT),
-        "version": "[1-9][0-9]{0,8}+",
-        **{name: each if name in PLACE_OF[kind] else _or_null(each) for name, each in place.items()},
+        "body": _kept("body", _object({name: _spelled(hints[name]) for name in body.readers})),
+        "cluster_id": _kept("cluster_id", _TEXT),
+        "emitter": _object(emitter),
+        "emitter_seq": _kept("emitter_seq", _number(0, _LONG)),
+        "event_id": _kept("event_id", _TEXT),
+        "follows": _kept("is_first", {"or_null": _object(follows)}),
+        "kind": _kept("kind", {"is": f'"{kind}"'}),
+        "log_seq": {"or_null": _kept("log_seq", _number(0, _LONG))},
+        "min_reader": {"is": str(VERSION)},
+        "observed_at_ms": _kept("observed_at_ms", _number(0, _LONG)),
+        "occurred_at_ms": _kept("occurred_at_ms", _number(0, _LONG)),
+        "replica": {"or_null": _kept("replica", _TEXT)},
+        "role": {"or_null": _kept("role", _TEXT)},
+        "version": _kept("version", _number(1, _SHORT)),
+        **{name: each if name in PLACE_OF[kind] else {"or_null": each} for name, each in place.items()},
     }
 
 
-def _object(members: Mapping[str, str]) -> str:
+def _object(members: Mapping[str, Form]) -> Form:
     """Names sorted, as `canonical` writes them; `follows` is the one that may be away."""
-    found = ""
+    found: list[Form] = [{"is": "{"}]
     for name, spelled in sorted(members.items()):
-        each = f'"{re.escape(name)}":{spelled}'
-        comma = "," if found else ""
-        found += f"(?:{comma}{each})?" if name == "follows" else comma + each
-    return rf"\{{{found}\}}"
+        comma = "," if found[1:] else ""
+        each = [{"is": f'{comma}"{name}":'}, spelled]
+        found += [{"maybe": {"all": each}}] if name == "follows" else each
+    return {"all": [*found, {"is": "}"}]}
 
 
-def _spelled(hint: Any) -> str:
+def _spelled(hint: Any) -> Form:
     """A field's value. TypeError if it has no form, as for its column."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         [inner] = [each for each in arguments if each is not type(None)]
-        return _or_null(_spelled(inner))
+        return {"or_null": _spelled(inner)}
     if origin is tuple:
         if arguments[1:] == (Ellipsis,):
-            each = _spelled(arguments[0])
-            return rf"\[(?:{each}(?:,{each}){{0,{LIST_MAX - 1}}}+)?\]"
-        return rf"\[{','.join(map(_spelled, arguments))}\]"
+            return {"list": _spelled(arguments[0])}
+        members = [part for each in arguments for part in ({"is": ","}, _spelled(each))]
+        return {"all": [{"is": "["}, *members[1:], {"is": "]"}]}
     if hint is int:
-        return INTEGER
+        return _number(-_INT64_MAX, _LONG)
     if hint is bool:
-        return "(?:true|false)"
+        return {"one": ["true", "false"]}
     if hint is str:
-        return TEXT
+        return _TEXT_WITHIN
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return f'"(?:{"|".join(re.escape(str(member.value)) for member in hint)})"'
+        return {"one": [f'"{member.value}"' for member in hint]}
     if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
         return _object({name: _spelled(each) for name, each in get_type_hints(hint).items()})
     raise TypeError(f"{hint} has no form")
 
 
-def _or_null(spelled: str) -> str:
-    return f"(?:null|{spelled})"
+def _kept(column: str, form: Form) -> Form:
+    return {"keep": [_COLUMNS.index(column), PIECES[column][1], form]}
+
+
+def _number(least: int, digits: int) -> Form:
+    return {"number": [least, min(10**digits - 1, _INT64_MAX), digits]}

@@ -4,16 +4,17 @@
                         envelope is readable, else why it is not
     events(examined)    the rows of audit_events
     quarantined(...)    the rows of audit_quarantine
+    plain_events(records)   the rows of audit_events, of records that are all plain
 
 What is read by Spark's own JSON reader follows `audit_engine.wire.decode` (a test holds them together), so
 that no row goes through Python. Where they differ, this one takes more: a name given twice, a number where a
 text belongs, bytes behind the object's end.
 
-Of a value as our own writers spell it, which is nearly every one, the envelope is read once and a regular
-expression says that all the rest is in order (`plain`). Any other is read the long way (`NOT _is_plain`): as
-its names with the text of each (`_texts`), to find what has no column, and its body as all that an event of
-any kind may say (`_own`). All of it is SQL text that is made once: the same expressions built call by call
-took seconds a batch.
+A value as our own writers spell it, which is nearly every one, is plain: a class of ours in the JVM goes
+through its bytes once and cuts its columns out of them (`plain`). Any other is read the long way: as its
+names with the text of each (`_texts`), to find what has no column, and its body as all that an event of any
+kind may say (`_own`). That is SQL text that is made once: the same expressions built call by call took
+seconds a batch.
 
 Owns these transforms. Invariant: of a record whose envelope is readable nothing is refused and nothing is
 lost: the body is a column, and of an envelope that has names without a column the whole value is in
@@ -28,13 +29,8 @@ from functools import cache
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.ingest.rows.plain import (
-    BEFORE_BODY,
-    BEFORE_KIND,
-    BEHIND_BODY,
-    FOLLOWS_NAME,
-    plain_values,
-)
+from audit_engine.ingest.rows.pieces.spark import read_by
+from audit_engine.ingest.rows.plain import PIECES
 from audit_engine.spool.spool import EVENT_BYTES_MAX
 from audit_engine.tables.columns import EVENT_COLUMNS, OWN_FIELDS, PLACE_OF, QUARANTINE_COLUMNS, OwnField
 from audit_engine.wire.codec import EPOCH_UNKNOWN, VERSION
@@ -80,6 +76,7 @@ TOO_NEW = "too_new"
 RETENTION_OVERTOOK = "retention_overtook"
 EXPIRED_BEFORE_FIRST = "expired_before_first_ingest"
 UNREADABLE = "seawall: a record has no readable envelope"
+ODD = "seawall: a record is not spelled as our own writers do"
 LOST = (RETENTION_OVERTOOK,)  # what a finding is; the other was never to be had
 
 _DETAILS = {
@@ -91,6 +88,10 @@ _DETAILS = {
 
 # Of `examined`, beside the columns of the tables.
 REASON, KEY, VALUE, WRONG = "_reason", "_key", "_value", "_wrong"
+PLAIN = "_plain"
+_IS_ODD = f"({PLAIN} IS NULL)"
+_PLACE = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp_ms")
+_DATED_PLACE = ("ingest_day", *_PLACE)
 _TEXT = f"CAST({VALUE} AS STRING)"
 _LEAST = {
     **dict.fromkeys(("emitter_seq", "log_seq", "occurred_at_ms", "observed_at_ms", "partition"), 0),
@@ -101,9 +102,19 @@ _LEAST = {
 _LEAST_INSIDE = {"emitter": ("broker_id", "incarnation"), "follows": tuple(FOLLOWS)}
 
 
+def plain_events(records: DataFrame, day: str) -> DataFrame:
+    """Their rows, if all are spelled as our writers do; else whatever asks for them fails with ODD.
+
+    `records` are as Spark's Kafka source gives them.
+    """
+    is_plain = F.expr(f"CASE WHEN {_IS_ODD} THEN raise_error('{ODD}') IS NOT NULL ELSE true END")
+    columns = (f"{found} AS `{name}`" for name, found in _plain_columns().items())
+    return _cut(records).where(is_plain).selectExpr(f"DATE {_text(day)} AS ingest_day", *_PLACE, *columns)
+
+
 def examined(records: DataFrame) -> DataFrame:
     """`records` as Spark's Kafka source gives them."""
-    frame = records
+    frame = _cut(records)
     for step in _steps():
         frame = frame.selectExpr(*step)
     return frame
@@ -138,86 +149,101 @@ def quarantined(examined_records: DataFrame, day: str) -> DataFrame:
 
 @cache
 def _steps() -> tuple[tuple[str, ...], ...]:
-    """What is selected from the records, from that, and so on; each names what the next one needs."""
-    place = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp_ms")
-    kept = (*place, KEY, VALUE)
+    """What is selected from `_cut`, from that, and so on; each names what the next one needs."""
+    kept = (*_PLACE, KEY, VALUE, PLAIN)
     body, emitter, follows = (_in_texts(name) for name in ("body", "emitter", "follows"))
     inside_has_more = (
         f"({_beyond(f'json_object_keys({emitter})', EMITTER)}"
         f" OR {_beyond(f'json_object_keys({follows})', FOLLOWS)})"
     )
-    # Of a plain value: what stands behind its body as an object, and the body by its bytes.
-    envelope = f"concat('{{{BEHIND_BODY[1:]}', _behind)"
-    before, around = len(BEFORE_BODY), len(BEFORE_BODY + BEHIND_BODY)
-    between = f"substring({VALUE}, {before + 1}, octet_length({VALUE}) - octet_length(_behind) - {around})"
     texts = f"from_json({_TEXT}, 'MAP<STRING, STRING>', {_map(JSON_OPTIONS.items())})"
     return (
         (
-            "topic AS kafka_topic",
-            "partition AS kafka_partition",
-            "offset AS kafka_offset",
-            "unix_millis(timestamp) AS kafka_timestamp_ms",
-            f"key AS {KEY}",
-            f"value AS {VALUE}",
-            f"substring_index(CAST(value AS STRING), '{BEHIND_BODY}', -1) AS _behind",
-        ),
-        (*kept, "_behind", f"{_is_plain()} AS _is_plain"),
-        (
-            *(*kept, "_is_plain"),
-            f"{_parsed(f'CASE WHEN _is_plain THEN {envelope} ELSE {_TEXT} END', _outer())} AS _seen",
-            f"CASE WHEN _is_plain THEN CAST({between} AS STRING) END AS _plain_body",
-            f"(_is_plain AND contains(_behind, '{FOLLOWS_NAME}')) AS _is_plain_first",
-            f"CASE WHEN NOT _is_plain AND is_valid_utf8({VALUE}) THEN {texts} END AS _texts",
+            *kept,
+            f"CASE WHEN {_IS_ODD} THEN {_parsed(_TEXT, _outer())} END AS _seen",
+            f"CASE WHEN {_IS_ODD} AND is_valid_utf8({VALUE}) THEN {texts} END AS _texts",
         ),
         (
-            *(*kept, "_is_plain", "_is_plain_first", "_seen"),
+            *(*kept, "_seen"),
             "map_keys(_texts) AS _names",
-            f"CASE WHEN _is_plain THEN _plain_body ELSE {body} END AS _body",
-            f"CASE WHEN NOT _is_plain THEN json_object_keys({body}) END AS _body_names",
-            f"(NOT _is_plain AND {inside_has_more}) AS _inside_has_more",
-            f"CASE WHEN NOT _is_plain THEN {_parsed(body, _own())} END AS _own",
+            f"{body} AS _body",
+            f"json_object_keys({body}) AS _body_names",
+            f"{inside_has_more} AS _inside_has_more",
+            f"CASE WHEN {_IS_ODD} THEN {_parsed(body, _own())} END AS _own",
         ),
         (
-            *(*kept, "_is_plain", "_is_plain_first", "_seen", "_names", "_body", "_inside_has_more"),
-            f"CASE WHEN _is_plain OR ({_is_sound()}) THEN '' ELSE {_wrong()} END AS {WRONG}",
-            f"(_is_plain OR {_is_read()}) AS is_read",
+            *(*kept, "_seen", "_names", "_body", "_inside_has_more"),
+            f"CASE WHEN NOT {_IS_ODD} OR ({_is_sound()}) THEN '' ELSE {_wrong()} END AS {WRONG}",
+            f"{_is_read()} AS _is_read",
         ),
         (
-            *place,
+            *_PLACE,
             WRONG,
             f"{_reason()} AS {REASON}",
             f"CASE WHEN {_reason()} IS NOT NULL THEN {KEY} END AS {KEY}",
             f"CASE WHEN {_reason()} IS NOT NULL THEN {VALUE} END AS {VALUE}",
-            *(f"{expression} AS `{name}`" for name, expression in _event_columns().items()),
+            *(
+                f"CASE WHEN {_IS_ODD} THEN {odd} ELSE {_plain_columns()[name]} END AS `{name}`"
+                for name, odd in _odd_columns().items()
+            ),
         ),
     )
 
 
-def _event_columns() -> dict[str, str]:
-    """By column of audit_events, its place and day apart, in the order of the table."""
+_HASH = f"xxhash64({VALUE})"
+
+
+@cache
+def _plain_columns() -> dict[str, str]:
+    """By column of audit_events, its place and day apart: of what was cut out of a plain value."""
+    same = {name: f"{PLAIN}.`{name}`" for name in PIECES}
+    return _in_order(
+        same
+        | {
+            "is_first": f"{PLAIN}.is_first IS NOT NULL",
+            "log_id": f"concat({PLAIN}.topic_id, ':', {PLAIN}.`partition`)",
+            "payload_hash": _HASH,
+            "is_read": "true",
+            "unrecognised": "CAST(NULL AS STRING)",
+        }
+    )
+
+
+def _odd_columns() -> dict[str, str]:
+    """The same of any other value."""
     same = ("kind", "event_id", "emitter_seq", "cluster_id", *FREE, "occurred_at_ms", "observed_at_ms")
     more = f"_inside_has_more OR {_beyond('_names', (*NEEDED, *FREE))}"
-    found = {
-        **{name: f"_seen.{name}" for name in (*same, "version")},
-        **{f"emitter_{name}": f"_seen.emitter.{name}" for name in EMITTER},
-        **{f"follows_{name}": f"_seen.follows.{name}" for name in FOLLOWS},
-        "is_first": "CASE WHEN _is_plain THEN _is_plain_first ELSE array_contains(_names, 'follows') END",
-        "log_id": "concat(_seen.topic_id, ':', _seen.partition)",
-        "payload_hash": f"xxhash64({VALUE})",
-        "is_read": "is_read",
-        "body": "_body",
-        "unrecognised": f"CASE WHEN NOT _is_plain AND ({more}) THEN {_TEXT} END",
-    }
-    placed = ("ingest_day", "kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp_ms")
-    return {column.name: found[column.name] for column in EVENT_COLUMNS if column.name not in placed}
-
-
-def _is_plain() -> str:
-    by_kind = " ".join(
-        f"WHEN {_text(kind)} THEN {_TEXT} RLIKE {_text(pattern)}" for kind, pattern in plain_values().items()
+    return _in_order(
+        {
+            **{name: f"_seen.{name}" for name in (*same, "version")},
+            **{f"emitter_{name}": f"_seen.emitter.{name}" for name in EMITTER},
+            **{f"follows_{name}": f"_seen.follows.{name}" for name in FOLLOWS},
+            "is_first": "array_contains(_names, 'follows')",
+            "log_id": "concat(_seen.topic_id, ':', _seen.partition)",
+            "payload_hash": _HASH,
+            "is_read": "_is_read",
+            "body": "_body",
+            "unrecognised": f"CASE WHEN {more} THEN {_TEXT} END",
+        }
     )
-    kind = f"substring_index(substring_index(_behind, '{BEFORE_KIND}', -1), '\"', 1)"
-    return f"coalesce(is_valid_utf8({VALUE}) AND CASE {kind} {by_kind} END, false)"
+
+
+def _in_order(found: dict[str, str]) -> dict[str, str]:
+    return {column.name: found[column.name] for column in EVENT_COLUMNS if column.name not in _DATED_PLACE}
+
+
+def _cut(records: DataFrame) -> DataFrame:
+    """The records with what PlainEvents cuts out of each; null of a value that is not plain."""
+    read = read_by(records.sparkSession, "value")
+    return records.select(
+        F.col("topic").alias("kafka_topic"),
+        F.col("partition").alias("kafka_partition"),
+        F.col("offset").alias("kafka_offset"),
+        F.unix_millis("timestamp").alias("kafka_timestamp_ms"),
+        F.col("key").alias(KEY),
+        F.col("value").alias(VALUE),
+        read.alias(PLAIN),
+    )
 
 
 def _outer() -> dict[str, str]:
@@ -300,7 +326,7 @@ def _reason() -> str:
     return (
         f"CASE WHEN {VALUE} IS NULL THEN {_text(NO_VALUE)}"
         f" WHEN length({VALUE}) > {EVENT_BYTES_MAX} THEN {_text(OVERSIZED)}"
-        " WHEN _is_plain THEN NULL"
+        f" WHEN NOT {_IS_ODD} THEN NULL"
         f" WHEN _names IS NULL THEN {_text(NOT_JSON)}"
         f" WHEN _seen.min_reader > {VERSION} THEN {_text(TOO_NEW)}"
         f" WHEN {WRONG} != '' THEN {_text(NOT_AN_ENVELOPE)} END"

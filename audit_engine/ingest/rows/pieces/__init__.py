@@ -1,0 +1,1 @@
+"""What is cut out of the bytes of a plain event."""

@@ -1,0 +1,37 @@
+"""PlainEvents as a column of Spark: its rows are pieces of the value, without a copy and without Python.
+
+Owns the call. Invariant: of one value it is made once, however many columns come of it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.types import StructType
+
+from audit_engine.ingest.rows.plain import PIECES, plain_events
+from audit_engine.jvm.spark import compile_into
+
+SOURCE = Path(__file__).parents[1] / "PlainEvents.java"
+_spelled = cache(plain_events)
+
+
+def read_by(spark: SparkSession, value: str) -> Column:
+    """A struct of PIECES for a column of bytes, null for what is not plain."""
+    jvm: Any = spark._jvm
+    catalyst, sql = jvm.org.apache.spark.sql.catalyst, jvm.org.apache.spark.sql
+    reader = compile_into(spark, SOURCE).PlainEvents(_spelled())
+    of_reader = catalyst.expressions.Literal(reader, sql.types.ObjectType(reader.getClass()))
+    schema = StructType.fromDDL(", ".join(f"`{name}` {sql_type}" for name, (sql_type, _) in PIECES.items()))
+    column = sql.classic.ExpressionUtils.expression(sql.functions.col(value))
+    arguments = jvm.org.apache.spark.api.python.PythonUtils.toSeq([column])
+    none = jvm.org.apache.spark.api.python.PythonUtils.toSeq([])
+    # "Not deterministic" keeps the optimizer from making the call anew for each column that it gives.
+    call = catalyst.expressions.objects.Invoke(
+        of_reader, "read", sql.types.DataType.fromJson(schema.json()), arguments, none, True, True, False
+    )
+    return ClassicColumn(sql.classic.ExpressionUtils.column(call))
