@@ -82,6 +82,7 @@ def segment_store(
             region=settings.s3.region,
             # Stores other than AWS's own rarely have a name in DNS for each bucket.
             addressing_style="path" if settings.s3.endpoint_url else "auto",
+            copies_where_absent=settings.s3.endpoint_url is None,
         )
     )
     return patient(store, policy=policy, bytes_per_s=bytes_per_s, sleep=sleep, on_retry=on_retry)

@@ -155,6 +155,7 @@ def copied(objects: Objects, source: ObjectRef) -> tuple[ObjectRef, bool]:
     if version_id is None:
         live = objects.head(source.key)
         if (live.size_bytes, live.checksum) != (source.size_bytes, source.checksum):
+            objects.mark_deleted(source.key)
             why = f"what was copied has checksum {live.checksum}, {source.checksum} is on record"
             raise PieceUnreadable(key=source.key, version_id=source.version_id, why=why)
         version_id = live.version_id

@@ -65,6 +65,7 @@ CALLS: Mapping[str, tuple[str, ...]] = {
     "list_multipart_uploads": ("s3:ListBucketMultipartUploads",),
     "delete_object": ("s3:DeleteObject",),
     "upload_part_copy": ("s3:PutObject", "s3:GetObjectVersion"),
+    "copy_object": ("s3:PutObject", "s3:GetObjectVersion"),
     "put_object_legal_hold": ("s3:PutObjectLegalHold",),
     "get_object_legal_hold": ("s3:GetObjectLegalHold",),
     "get_bucket_versioning": ("s3:GetBucketVersioning",),
@@ -85,6 +86,9 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "uploads_page": ("list_multipart_uploads",),
     "mark_deleted": ("get_bucket_versioning", "delete_object"),
     "copy_version": (
+        "copy_object",
+        "get_bucket_versioning",
+        "delete_object",
         "create_multipart_upload",
         "upload_part_copy",
         "complete_multipart_upload",
