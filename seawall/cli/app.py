@@ -34,6 +34,7 @@ VERBS: Mapping[str, str] = {
     "agent": "seawall.cli.agent",
     "read": "seawall.cli.read",
     "tier": "seawall.cli.tier",
+    "top": "seawall.cli.top",
     "events": "seawall.cli.events",
     "rules": "seawall.cli.rules",
     "audit": "seawall.cli.audit",
