@@ -32,9 +32,9 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="One look, as tables.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Watch the fleet in the terminal: who answers, which logs are behind, what the audit said.
+    """Watch the fleet in the terminal: who answers, what is behind.
 
-    Reads /metrics of agents and scalers, and asks no broker and no bucket. --once and --json take one look,
+    What the audit said stands above. Reads /metrics of agents and scalers, and asks no broker and no bucket. --once and --json take one look,
     and exit with 4 where somebody did not answer, 1 where a log wants somebody.
 
     Examples:
