@@ -34,8 +34,9 @@ def top(
 ) -> None:
     """Watch the fleet in the terminal: who answers, what is behind.
 
-    What the audit said stands above. Reads /metrics of agents and scalers, and asks no broker and no bucket. --once and --json take one look,
-    and exit with 4 where somebody did not answer, 1 where a log wants somebody.
+    What the audit said stands above. Reads /metrics of agents and scalers, and asks no broker and no bucket.
+    --once and --json take one look, and exit with 4 where somebody did not answer, 1 where a log wants
+    somebody.
 
     Examples:
 
