@@ -8,7 +8,7 @@ be used. `begin` and `likely_end` are only hints: `walk` holds them against the 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -45,6 +45,13 @@ class Aborted:
         ranges = self._ranges.get(header.producer_id, [])
         place = bisect_right(ranges, header.base_offset, key=lambda each: each[0])
         return place > 0 and header.base_offset <= ranges[place - 1][1]
+
+    def overlapping(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The producer and first offset of each transaction with an offset in `[start, end)`."""
+        for producer, ranges in self._ranges.items():
+            for first, last in ranges:
+                if first < end and last >= start:
+                    yield producer, first
 
 
 NOTHING_ABORTED = Aborted({})

@@ -43,7 +43,7 @@ from tiering.store.errors import StoreError
 
 OPENED_AHEAD = 3  # pieces whose record and index are at hand before their turn
 
-_Found: TypeAlias = tuple[OpenedPiece, StoredBatch]
+Found: TypeAlias = tuple[OpenedPiece, StoredBatch]
 _Entry: TypeAlias = Future[OpenedPiece] | Gap
 
 
@@ -71,6 +71,13 @@ class TieredReader:
         pieces = log.coverage.pieces(start, end)
         return self._batches(log, pieces)
 
+    def found(
+        self, log: TieredLog, start: int, end: int, *, with_aborted: bool
+    ) -> Generator[Found | Gap, None, None]:
+        """The same, each batch with the opened piece that it is of, and so with what was aborted there."""
+        _check_range(log, start, end)
+        return self._walk(log, log.coverage.pieces(start, end), with_aborted=with_aborted)
+
     def records(
         self, log: TieredLog, start: int, end: int, *, isolation: Isolation = Isolation.READ_COMMITTED
     ) -> Iterator[Record]:
@@ -87,7 +94,14 @@ class TieredReader:
     def offset_at(
         self, log: TieredLog, timestamp_ms: int, *, start: int = 0, with_control: bool = True
     ) -> int | None:
-        """The first offset in the tier, from `start` on, whose record is of this time or later; None if none.
+        """The offset of `record_at`; None if there is none."""
+        found = self.record_at(log, timestamp_ms, start=start, with_control=with_control)
+        return None if found is None else found.offset
+
+    def record_at(
+        self, log: TieredLog, timestamp_ms: int, *, start: int = 0, with_control: bool = True
+    ) -> Record | None:
+        """The first record in the tier, from offset `start` on, that is of this time or later; None if none.
 
         By default what Kafka's own search by time finds, which counts control records: those carry the time
         at which a transaction ended, whatever times its records have. Where timestamps do not rise, records
@@ -141,7 +155,7 @@ class TieredReader:
 
     def _walk(
         self, log: TieredLog, pieces: Iterator[Answer], *, with_aborted: bool
-    ) -> Generator[_Found | Gap, None, None]:
+    ) -> Generator[Found | Gap, None, None]:
         """Every batch of every piece, fetched ahead across pieces."""
         chunks = self._chunks
 
@@ -249,9 +263,8 @@ def _records_of(opened: OpenedPiece, batch: StoredBatch) -> Iterator[Record]:
         raise damage_of(batch, opened, broken) from broken
 
 
-def _first_late(item: _Found, timestamp_ms: int) -> int | None:
+def _first_late(item: Found, timestamp_ms: int) -> Record | None:
     opened, batch = item
     if batch.header.max_timestamp_ms < timestamp_ms:
         return None
-    late = (each.offset for each in _records_of(opened, batch) if each.timestamp_ms >= timestamp_ms)
-    return next(late, None)
+    return next((each for each in _records_of(opened, batch) if each.timestamp_ms >= timestamp_ms), None)

@@ -1,0 +1,181 @@
+"""Reads that go on where they stopped: the batches of a log from an offset, as much as one answer takes.
+
+A consumer asks for the offset behind what it got last. So a read is kept after its answer, by where it
+stands, with what it fetched ahead, over segments; whoever asks for that offset next goes on with it, over
+whatever connection. A read that nobody goes on with is dropped.
+
+Owns the open reads. Refuses to go on where the log is another by now: of another lineage, cut, or further
+than the read knew; a new read is cheap, as its chunks are in the cache.
+
+Invariant: an answer's batches are whole, in order, without a hole that is not on record, and none begins at
+or beyond the frontier that the asker knew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Generator
+from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
+
+from rules.identity import LogId
+from tiering.reader.errors import GapInRange, ReadBackError, SegmentGone
+from tiering.reader.interface import Gap, TieredLog
+from tiering.reader.reader import Found, TieredReader
+from tiering.store.errors import StoreError
+
+CURSORS_MAX = 32
+IDLE_MAX_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierBatches:
+    """Whole batches, in one piece, and the aborted transactions that overlap them."""
+
+    content: bytes
+    next_offset: int
+    aborted: tuple[tuple[int, int], ...]  # producer, first offset; by rising offset
+
+
+class _Place(NamedTuple):
+    """Where a read stands."""
+
+    log: LogId
+    offset: int
+    committed: bool
+
+
+class _Read:
+    """One read, and the batch that it found and that did not fit any more."""
+
+    def __init__(self, reader: TieredReader, log: TieredLog, start: int, *, committed: bool) -> None:
+        self.log = log
+        self.used_s = 0.0
+        self.is_over = False  # it came to its end, or to an error
+        self.held: Found | Gap | None = None
+        self._items: Generator[Found | Gap, None, None] = reader.found(
+            log, start, log.end, with_aborted=committed
+        )
+
+    def next(self) -> Found | Gap | None:
+        """What comes next; None at the frontier as this read knows it."""
+        if self.held is not None:
+            held, self.held = self.held, None
+            return held
+        try:
+            item = next(self._items, None)
+        except BaseException:
+            self.is_over = True
+            raise
+        self.is_over = item is None
+        return item
+
+    def close(self) -> None:
+        self._items.close()
+
+
+class Cursors:
+    """Safe to use from many threads; each call reads in its own."""
+
+    def __init__(self, reader: TieredReader, *, skip_gaps: bool) -> None:
+        self._reader = reader
+        self._skip_gaps = skip_gaps
+        self._open: OrderedDict[_Place, _Read] = OrderedDict()
+        self._lock = Lock()
+        self.resumed = 0
+        self.begun = 0
+
+    def read(self, log: TieredLog, offset: int, *, max_bytes: int, committed: bool) -> TierBatches:
+        """Batches from the one that holds `offset` on, at least one. Raises what the reader raises."""
+        place = _Place(log.log, offset, committed)
+        read = self._taken(place, log)
+        try:
+            found = self._batches(read, log, offset, max_bytes)
+        except BaseException:
+            read.close()
+            raise
+        if read.is_over:
+            read.close()
+        else:
+            self._put_back(_Place(log.log, found.next_offset, committed), read)
+        return found
+
+    def close(self) -> None:
+        with self._lock:
+            left, self._open = list(self._open.values()), OrderedDict()
+        for read in left:
+            read.close()
+
+    def _batches(self, read: _Read, log: TieredLog, offset: int, max_bytes: int) -> TierBatches:
+        contents: list[memoryview] = []
+        opened_pieces = {}
+        size_bytes, reached = 0, offset
+        while True:
+            try:
+                item = read.next()
+            except (ReadBackError, StoreError):
+                if not contents:
+                    raise
+                break  # what came before it is right; who asks on is told
+            if item is None:
+                break
+            if isinstance(item, Gap):
+                if contents or not self._skip_gaps:
+                    read.held = item
+                    break
+                continue
+            opened, batch = item
+            is_full = contents and size_bytes + len(batch.content) > max_bytes
+            overlaps = contents and batch.header.base_offset < reached
+            if is_full or overlaps or batch.header.base_offset >= log.end:
+                read.held = item
+                break
+            contents.append(batch.content)
+            size_bytes += len(batch.content)
+            reached = batch.header.next_offset
+            opened_pieces[id(opened)] = opened
+        if not contents:
+            if isinstance(read.held, Gap):
+                raise GapInRange(log=log.log, start=read.held.start, end=read.held.end)
+            why = "it ended before the frontier"
+            raise SegmentGone(log=log.log, segment_id="-", why=why)
+        aborted = {
+            each for opened in opened_pieces.values() for each in opened.aborted.overlapping(offset, reached)
+        }
+        return TierBatches(
+            content=b"".join(contents),
+            next_offset=reached,
+            aborted=tuple(sorted(aborted, key=lambda each: (each[1], each[0]))),
+        )
+
+    def _is_over_full(self, now_s: float) -> bool:
+        oldest = next(iter(self._open.values()))
+        return len(self._open) > CURSORS_MAX or now_s - oldest.used_s > IDLE_MAX_S
+
+    def _taken(self, place: _Place, log: TieredLog) -> _Read:
+        with self._lock:
+            read = self._open.pop(place, None)
+        if read is not None:
+            is_same = read.log.coverage.lineage == log.coverage.lineage and read.log.end <= log.end
+            if is_same and place.offset < read.log.end:
+                with self._lock:
+                    self.resumed += 1
+                return read
+            read.close()
+        with self._lock:
+            self.begun += 1
+        return _Read(self._reader, log, place.offset, committed=place.committed)
+
+    def _put_back(self, place: _Place, read: _Read) -> None:
+        now_s = time.monotonic()
+        read.used_s = now_s
+        with self._lock:
+            dropped = [self._open.pop(place, None)]
+            self._open[place] = read
+            while self._is_over_full(now_s):
+                dropped.append(self._open.popitem(last=False)[1])
+        for each in dropped:
+            if each is not None:
+                each.close()

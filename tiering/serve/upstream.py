@@ -1,0 +1,209 @@
+"""A connection of ours to one real broker, on which requests are asked or forwarded in turn.
+
+Answers come in the order of requests, as brokers give them. `settings` are librdkafka's names for how to
+reach a cluster and as whom; what they mean for a socket is `cluster.quorum.security`'s.
+
+Owns one socket and who waits on it. Refuses answers longer than ANSWER_BYTES_MAX. What goes wrong with the
+connection ends it, for all who wait: UpstreamAway; they open another.
+
+Invariant: an answer reaches the one who asked for it, or nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import ssl
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from tiering.cluster.quorum.security import Unaskable, dialogue_of, mechanism_of, tls_of
+from tiering.log.errors import LogFormatError
+from tiering.log.wire import Buffer
+from tiering.serve.errors import UpstreamAway, UpstreamRefuses
+from tiering.serve.protocol.apis import API_VERSIONS, APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from tiering.serve.protocol.frames import (
+    CORRELATION_AT,
+    LENGTH,
+    read_answer,
+    request_frame,
+    with_correlation,
+)
+from tiering.serve.protocol.session import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+
+CLIENT_ID = "seawall-serve"
+ANSWER_BYTES_MAX = 128 * 1024 * 1024  # a batch may be as large as its topic allows
+READ_AHEAD_BYTES = 1024 * 1024
+OPEN_TIMEOUT_S = 10.0
+ASK_TIMEOUT_S = 20.0
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Upstream:
+    """Opened, authenticated and ready when `open_upstream` gives it."""
+
+    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.address = address
+        self.versions: Mapping[int, range] = {}
+        self.features: ApiVersionsResponse | None = None
+        self._reader, self._writer = reader, writer
+        self._correlations = itertools.count(1)
+        self._waiting: deque[tuple[int, asyncio.Future[bytes]]] = deque()
+        self._failure: UpstreamAway | None = None
+        self._receiving = asyncio.create_task(self._receive())
+
+    @property
+    def is_closed(self) -> bool:
+        return self._failure is not None
+
+    def version_of(self, api: Api) -> int:
+        """The newest version that the broker and these tables both know."""
+        offered = self.versions.get(api.key, range(0))
+        both = [each for each in api.versions if each in offered]
+        if not both:
+            why = f"it takes {api.name} in no version that is known here"
+            raise UpstreamRefuses(address=str(self.address), why=why)
+        return both[-1]
+
+    async def ask(
+        self, api: Api, request: Any, *, version: int | None = None, timeout_s: float = ASK_TIMEOUT_S
+    ) -> Any:
+        """The answer, read by its table."""
+        chosen = self.version_of(api) if version is None else version
+        correlation_id = next(self._correlations) & 0x7FFFFFFF
+        frame = request_frame(api, chosen, correlation_id, CLIENT_ID, request)
+        answer = await self._send(frame, correlation_id, timeout_s)
+        try:
+            return read_answer(api, chosen, answer)
+        except LogFormatError as broken:
+            raise self._ended(f"its answer to {api.name} cannot be read: {broken}") from broken
+
+    async def forward(self, frame: Buffer, *, timeout_s: float) -> bytearray:
+        """A client's request, unread, and its answer with the client's own correlation id."""
+        theirs = LENGTH.unpack_from(frame, CORRELATION_AT)[0]
+        correlation_id = next(self._correlations) & 0x7FFFFFFF
+        ours = with_correlation(frame, CORRELATION_AT, correlation_id)
+        answer = await self._send(LENGTH.pack(len(ours)) + ours, correlation_id, timeout_s)
+        return with_correlation(answer, 0, theirs)
+
+    def close(self) -> None:
+        self._ended("it was closed")
+
+    async def _send(self, frame: bytes | bytearray, correlation_id: int, timeout_s: float) -> bytes:
+        if self._failure is not None:
+            raise self._failure
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting.append((correlation_id, answered))
+        self._writer.write(frame)
+        try:
+            return await asyncio.wait_for(answered, timeout_s)
+        except asyncio.TimeoutError:  # what comes later would be taken for the next one's
+            raise self._ended(f"nothing came for {timeout_s:g} s") from None
+
+    async def _receive(self) -> None:
+        try:
+            while True:
+                [size] = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+                if not LENGTH.size <= size <= ANSWER_BYTES_MAX:
+                    raise self._ended(f"it claims an answer of {size} bytes")
+                answer = await self._reader.readexactly(size)
+                [found] = LENGTH.unpack_from(answer, 0)
+                correlation_id, answered = self._waiting.popleft() if self._waiting else (-1, None)
+                if answered is None or found != correlation_id:
+                    raise self._ended(f"it answers request {found}, not {correlation_id}")
+                if not answered.done():
+                    answered.set_result(answer)
+        except asyncio.IncompleteReadError:
+            self._ended("it ended the connection")
+        except OSError as broken:
+            self._ended(str(broken))
+        except UpstreamAway:
+            pass  # said already to all who wait
+
+    def _ended(self, why: str) -> UpstreamAway:
+        """Close, and tell all who wait; the error is for whoever noticed."""
+        if self._failure is None:
+            self._failure = UpstreamAway(address=str(self.address), why=why)
+            self._writer.transport.abort()
+            for _, answered in self._waiting:
+                if not answered.done():
+                    answered.set_exception(self._failure)
+                    answered.exception()  # a waiter that is gone already is no news
+            self._waiting.clear()
+            if asyncio.current_task() is not self._receiving:
+                self._receiving.cancel()
+        return UpstreamAway(address=str(self.address), why=why)
+
+
+async def open_upstream(
+    address: Address, settings: Mapping[str, str], *, timeout_s: float = OPEN_TIMEOUT_S
+) -> Upstream:
+    """Connect, authenticate, and ask which requests the broker knows."""
+    try:
+        return await asyncio.wait_for(_opened(address, settings), timeout_s)
+    except asyncio.TimeoutError:
+        raise UpstreamAway(address=str(address), why=f"nothing came for {timeout_s:g} s") from None
+    except (Unaskable, ssl.SSLError) as refused:
+        raise UpstreamRefuses(address=str(address), why=str(refused)) from refused
+    except OSError as broken:
+        raise UpstreamAway(address=str(address), why=str(broken)) from broken
+
+
+async def _opened(address: Address, settings: Mapping[str, str]) -> Upstream:
+    tls, mechanism = tls_of(settings), mechanism_of(settings)
+    reader, writer = await asyncio.open_connection(
+        address.host,
+        address.port,
+        ssl=tls,
+        server_hostname=address.host if tls is not None else None,
+        limit=READ_AHEAD_BYTES,
+    )
+    upstream = Upstream(address, reader, writer)
+    try:
+        if mechanism is not None:
+            await _authenticate(upstream, settings, mechanism)
+        found = await upstream.ask(APIS[API_VERSIONS], ApiVersionsRequest(), version=0)
+        offered = {each.api_key: range(each.min_version, each.max_version + 1) for each in found.api_keys}
+        upstream.versions = offered
+        if API_VERSIONS in offered and offered[API_VERSIONS].stop > 3:
+            me = ApiVersionsRequest(client_software_name="seawall", client_software_version="1")
+            found = await upstream.ask(APIS[API_VERSIONS], me)
+        upstream.features = found
+    except BaseException:
+        upstream.close()
+        raise
+    return upstream
+
+
+async def _authenticate(upstream: Upstream, settings: Mapping[str, str], mechanism: str) -> None:
+    """In the older forms, which every broker takes (KIP-43)."""
+    shaken = await upstream.ask(APIS[SASL_HANDSHAKE], SaslHandshakeRequest(mechanism=mechanism), version=1)
+    if shaken.error_code != 0:
+        raise Unaskable(f"the broker takes {', '.join(shaken.mechanisms) or 'no SASL'}, not {mechanism}")
+    dialogue = dialogue_of(settings, mechanism)
+    saying = next(dialogue)
+    with suppress(StopIteration):
+        while True:
+            said = await upstream.ask(
+                APIS[SASL_AUTHENTICATE], SaslAuthenticateRequest(auth_bytes=saying), version=0
+            )
+            if said.error_code != 0:
+                why = said.error_message or f"error {said.error_code}"
+                raise Unaskable(f"the broker refuses the credentials: {why}")
+            saying = dialogue.send(said.auth_bytes)
