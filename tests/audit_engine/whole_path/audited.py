@@ -197,14 +197,6 @@ class Audited:
         return stated
 
 
-def put_start(log_dir: Path, topic: str, offset: int) -> None:
-    """A log-start-offset checkpoint as a disk brought it back: of this partition, another start."""
-    path = log_dir / "log-start-offset-checkpoint"
-    kept = [line for line in path.read_text().splitlines()[2:] if not line.startswith(f"{topic} ")]
-    entries = [*kept, f"{topic} 0 {offset}"]
-    path.write_text("\n".join(["0", str(len(entries)), *entries, ""]))
-
-
 def lose_segments(log_dir: Path, topic: str, bases: list[int]) -> None:
     """The files of these segments, as no broker does it."""
     for base in bases:

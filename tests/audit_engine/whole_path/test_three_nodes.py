@@ -20,8 +20,8 @@ from tests.audit_engine.whole_path.audited import (
     Audited,
     Told,
     lose_segments,
-    put_start,
 )
+from tests.cluster.disks import put_start
 from tests.cluster.elections import elect_preferred
 from tests.cluster.produce import QUICK_HOUSEKEEPING
 from tests.faults.agents import agents_beside
