@@ -228,6 +228,27 @@ class AlertsSettings(_Table):
     deliver_s: Annotated[int, _whole(0, 3600)] = 60  # how long a run goes on delivering at its end
 
 
+class ServeSettings(_Table):
+    """[serve]: the Kafka endpoint in front of bucket and brokers. How it reaches the cluster is [kafka]'s."""
+
+    listen: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9192"
+    nodes: Annotated[int, _whole(1, 16)] = 3  # brokers that it shows, on consecutive ports
+    advertise: Annotated[str, AfterValidator(_address)] | None = None  # what clients are told instead
+    metrics_listen: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9320"
+    cache_dir: str | None = None
+    cache_bytes: Size = 10 * 1024 * MIB
+    memory_bytes: Size = 64 * MIB  # of chunks used last, before the folder
+    skip_gaps: YesOrNo = False  # offsets on record as lost: read on behind them
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_client_ca: str | None = None  # set: clients show a certificate of it, and read by its ACLs
+    sasl: YesOrNo = False  # clients sign in with their own PLAIN credentials, which the brokers judge
+    connections_max: Annotated[int, _whole(1, 100_000)] = 1000
+    connections_per_host_max: Annotated[int, _whole(1, 100_000)] | None = None
+    answers_bytes: Size = 256 * MIB  # of all answers from the bucket that are on their way
+    drain_s: Annotated[int, _whole(0, 3600)] = 20
+
+
 class ScalerSettings(_Table):
     """[scaler]: the KEDA external scaler, and the topic that its replicas share."""
 
@@ -257,6 +278,7 @@ class Settings(BaseSettings):
     audit: AuditSettings = Field(default_factory=AuditSettings)
     alerts: AlertsSettings = Field(default_factory=AlertsSettings)
     scaler: ScalerSettings = Field(default_factory=ScalerSettings)
+    serve: ServeSettings = Field(default_factory=ServeSettings)
 
     @classmethod
     def settings_customise_sources(

@@ -81,7 +81,7 @@ class Endpoint:
         )
 
     async def run(self, stop: asyncio.Event, on_listening: Callable[[], None]) -> None:
-        """Serve until `stop` is set; return when the last client is gone. Raises UpstreamAway at the start."""
+        """Serve until `stop` is set, and the last client is gone. Raises UpstreamAway at the start."""
         try:
             await self.service.cluster.start()
             await self.server.start(self._sockets)

@@ -64,6 +64,7 @@ class Recent:
         self._lock = Lock()
         self.size_bytes = 0
         self.hits = 0
+        self.misses = 0
 
     def get(self, name: ChunkName) -> bytes | None:
         with self._lock:
@@ -75,6 +76,9 @@ class Recent:
         found = self._below.get(name) if self._below is not None else None
         if found is not None:
             self._keep(name, found)
+        else:
+            with self._lock:
+                self.misses += 1
         return found
 
     def put(self, name: ChunkName, content: bytes) -> None:
