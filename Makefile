@@ -39,11 +39,15 @@ test-fast: setup-python ## Run the tests that need neither Java nor patience
 	$(IN_VENV)/python -m pytest -m "not jvm and not slow and not long" -n auto --dist loadscope $(PYTEST)
 
 .PHONY: lint
-lint: setup-python ## Check style, types and the layers between packages
+lint: docs ## Check style, types, the layers between packages, and the links in docs/
 	$(IN_VENV)/ruff check
 	$(IN_VENV)/ruff format --check
 	$(IN_VENV)/mypy
 	$(IN_VENV)/lint-imports
+
+.PHONY: docs
+docs: setup-python ## Build docs/ as a site into build/site, and check every link in it
+	NO_MKDOCS_2_WARNING=1 $(IN_VENV)/python -m mkdocs build --quiet --strict
 
 .PHONY: bench
 bench: setup ## Measure against other tools; ONLY=name for one benchmark
