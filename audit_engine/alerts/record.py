@@ -7,7 +7,9 @@
     attempts                              one a request, begun before it is sent
 
 A message is due at an endpoint when nothing before it of the same thread waits there. An endpoint that is new
-is told of each thread that is open once, by its newest message, and of everything from then on.
+is told of each thread that is open once, by its newest message, and of everything from then on. The first
+endpoints of a file that is new are told of what ended within ENDS_AGAIN_MS, too: the file may have been lost,
+and with it the ends that nobody was told of. Slack, which knows no end, is not.
 
 Owns the file. Refuses to mend one. Every step is one transaction, durable when it returns: a process that is
 killed between sending and noting sends again, the same message with the same id.
@@ -26,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from audit_engine.alerts.endpoints import Endpoint
+from audit_engine.alerts.endpoints import Endpoint, Format
 from audit_engine.alerts.errors import AlertRecordUnusable, DeliveryUnderWay
 from audit_engine.alerts.message import Message, State, message_of
 from audit_engine.alerts.news import RunNews
@@ -48,6 +50,7 @@ _HEADS = (
     f"SELECT MIN(position) AS position FROM deliveries WHERE endpoint = ? AND state = '{WAITS}'"
     " GROUP BY thread"
 )
+ENDS_AGAIN_MS = 7 * 24 * 3_600_000  # longer than any message is tried
 KEEP_MS = 90 * 24 * 3_600_000  # messages that nobody waits for, and their attempts
 
 
@@ -127,14 +130,21 @@ class Record:
             ).fetchone()
             [last] = connection.execute("SELECT COALESCE(MAX(position), 0) FROM messages").fetchone()
             if row is None:
+                connection.execute("INSERT OR IGNORE INTO first_plan VALUES (1, ?)", (last,))
+                [first] = connection.execute("SELECT position FROM first_plan").fetchone()
                 connection.execute(
                     "INSERT INTO endpoints (name, planned) VALUES (?, ?)", (endpoint.name, last)
                 )
                 chosen = "position IN (SELECT MAX(position) FROM messages GROUP BY thread)"
+                newest = _messages(connection, chosen, ())
+                ends_from_ms = max((each.as_of_ms for _, each in newest), default=0) - ENDS_AGAIN_MS
+                hears_ends = last == first and endpoint.format is not Format.SLACK
                 found = [
-                    each for each in _messages(connection, chosen, ()) if each[1].state is not State.ENDED
+                    (position, each)
+                    for position, each in newest
+                    if each.peak in grave
+                    and (each.state is not State.ENDED or (hears_ends and each.as_of_ms >= ends_from_ms))
                 ]
-                found = [each for each in found if each[1].peak in grave]
                 rows = [(endpoint.name, position, message.thread) for position, message in found]
             else:
                 chosen = f"SELECT position, thread FROM messages WHERE position > ? AND peak IN ({marks})"

@@ -48,6 +48,10 @@ def opened(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN IMMEDIATE")
     [layout] = connection.execute("PRAGMA user_version").fetchone()
+    # Later than the layout, and known by its absence: the newest message when the first endpoint was planned.
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS first_plan (one INTEGER PRIMARY KEY, position INTEGER NOT NULL)"
+    )
     if layout == 0:
         for statement in _CREATE:
             connection.execute(statement)

@@ -34,6 +34,15 @@ _AUDIT = """\
 [audit]
 # tables = "/var/lib/seawall/tables"   # where evidence is kept: a folder, or s3a://bucket/prefix
 """
+_ALERTS = """\
+[alerts]
+# state_dir = "/var/lib/seawall/alerts"   # the record of what was told to whom; keep it
+# [[alerts.endpoints]]                    # as many as there are; `seawall alerts test` tries them
+# name = "ops"
+# format = "native"                       # alertmanager-webhook, pagerduty, slack, alertmanager
+# url = "https://hooks.example.com/seawall"
+# secrets = ["env:OPS_HOOK_SECRET"]       # secrets are named here, by variable or file, and never written
+"""
 
 
 def settings_text(settings: Settings, seen: Seen, *, where: str) -> str:
@@ -43,7 +52,8 @@ def settings_text(settings: Settings, seen: Seen, *, where: str) -> str:
             *_kafka(settings),
             *_s3(settings),
             _AGENT.format(log_dirs="".join(f"{line}\n" for line in _log_dirs(seen))),
-            _AUDIT.rstrip("\n"),
+            _AUDIT,
+            _ALERTS.rstrip("\n"),
             "",
         ]
     )

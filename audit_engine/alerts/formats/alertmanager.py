@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from audit_engine.alerts.endpoints import Endpoint
-from audit_engine.alerts.formats.words import fitted, moment, place, ranges, remedy
+from audit_engine.alerts.formats.words import fitted, moment, not_stopped, place, ranges, remedy
 from audit_engine.alerts.message import Message, Stood
 from audit_engine.alerts.news import Finding
 from rules.severities import SEVERITY_WORDS
@@ -47,6 +47,7 @@ def about(finding: Finding) -> dict[str, str]:
         "summary": f"{finding['rule_id']} {finding['subject']} {ranges(finding)}".rstrip(),
         "description": str(finding["note"]),
         "remedy": remedy(finding),
+        "not_stopped_by_hold": not_stopped(finding),
         "ranges": ranges(finding),
         "recoverable_offsets": str(finding["recoverable_offsets"]),
         "lost_offsets": str(finding["lost_offsets"]),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from audit_engine.alerts.endpoints import Endpoint
-from audit_engine.alerts.formats.words import fitted, ranges, remedy
+from audit_engine.alerts.formats.words import fitted, not_stopped, ranges, remedy
 from audit_engine.alerts.message import Message, State, Stood
 from rules.severities import SEVERITY_WORDS
 
@@ -47,6 +47,7 @@ def _finding(stood: Stood) -> str:
     lines = [_escaped(what) + state, _escaped(str(finding["note"]))]
     if stood.is_open:
         lines.append(f"_{_escaped(remedy(finding))}_")
+        lines.append(_escaped(not_stopped(finding)))
     return "\n".join(line for line in lines if line.strip("_"))
 
 

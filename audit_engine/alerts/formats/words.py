@@ -37,6 +37,23 @@ def remedy(finding: Finding) -> str:
         return ""
 
 
+def not_stopped(finding: Finding) -> str:
+    """Of an open critical finding: what a hold on its log cannot stop, and where to go on. A hold binds our
+    agents and the object versions; brokers delete, and are elected, by themselves."""
+    if finding["severity"] != "C" or finding["status"] != "open" or "partition" not in place(finding):
+        return ""
+    word, _, broker = place(finding).get("part", "").partition(" ")
+    more = f"`seawall remediate {finding['finding_id']}` says what can be done, and until when."
+    if word == "replica":
+        return (
+            f"A hold does not keep broker {broker} from being elected, nor others from copying its start. {more}"
+        )
+    return (
+        "A hold does not stop brokers: they go on deleting below the log's start and, unless the policy says "
+        f"hold_kafka, by their own retention. {more}"
+    )
+
+
 def told(stood: Stood) -> dict[str, Any]:
     """A finding with all that is known of it."""
     severity = SEVERITY_WORDS[stood.severity]
@@ -46,6 +63,7 @@ def told(stood: Stood) -> dict[str, Any]:
         "change": stood.change,
         "is_news": stood.is_news,
         "remedy": remedy(stood.finding),
+        "not_stopped_by_hold": not_stopped(stood.finding),
     }
 
 

@@ -75,6 +75,12 @@ def run(
     has_alerts: Annotated[
         bool, typer.Option("--alerts/--no-alerts", help="Tell people at the end, where endpoints are set.")
     ] = True,
+    has_holds: Annotated[
+        bool,
+        typer.Option(
+            "--holds/--no-holds", help="Hold the logs of critical findings, where the cluster is set."
+        ),
+    ] = True,
     tables: TablesAt = None,
     is_only_driver: Annotated[
         bool,
@@ -91,7 +97,8 @@ def run(
     nothing, and leave the chain of runs as it is.
 
     Each log gets a verdict and a statement of it; findings stay open until what they say is made good,
-    whatever later runs see. A run that is killed leaves nothing that counts; run it again.
+    whatever later runs see. A run that is killed leaves nothing that counts; run it again. When it is
+    committed, each log of an incident with a critical finding is held (`seawall hold`), and people are told.
 
     Exits with 0 if every log passes, 1 if one violates a rule, 4 if one cannot be told; with 3 if one
     violates a rule and somebody answers for each such finding (`seawall audit suppress`), or all is well and
@@ -109,11 +116,13 @@ def run(
         _of_the_past(settings, since, until, rules, as_json=as_json)
     from audit_engine.alerts.outbox.spark import Finished
     from audit_engine.run.cut import AS_OF_BEHIND_MS
+    from audit_engine.run.reading.spark import Verdicts
     from audit_engine.run.spark import AuditRun, Means
     from audit_engine.tables.place import root_of
     from rules.machine import Terms
     from seawall.alerts.delivery import deliver, take_in
     from seawall.audit.spark import session
+    from seawall.holds.of_run import place_for
 
     root = root_of(tables_at(settings))
     with _progress() as at, session(settings, root, is_only_driver=is_only_driver) as (spark, _):
@@ -124,10 +133,12 @@ def run(
         else:
             summary = audit.next(_now_ms() - AS_OF_BEHIND_MS if moment_ms is None else moment_ms)
         is_told = not has_alerts or take_in(settings, Finished(spark, root), _warn)
+        found = Verdicts(spark, root).findings() if has_holds else []
     _say(summary, as_json=as_json)
+    is_held = place_for(settings, found, _warn)
     is_told = is_told and (not has_alerts or deliver(settings, _warn))
     code = exit_code(summary.verdict.value, is_let_be=not summary.open_findings)
-    raise typer.Exit(PARTIAL if code == CLEAN and not is_told else code)
+    raise typer.Exit(PARTIAL if code == CLEAN and not (is_told and is_held) else code)
 
 
 def _warn(line: str) -> None:

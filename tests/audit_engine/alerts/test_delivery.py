@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,33 @@ def test_a_record_that_is_lost_is_made_again_with_the_same_ids(tmp_path: Path) -
 
     assert len(ids) == 4
     assert set(ids[2:]) == set(ids[:2])
+
+
+def test_what_ended_while_the_record_was_lost_is_told_but_to_slack(tmp_path: Path) -> None:
+    """Opened, then the file is gone, then it ends: whoever has to close it hears of the end, under the id
+    that the first file would have given it; what ended long ago is no news, and Slack would only show it."""
+    clock = Clock()
+    runs = Runs(run(1, opened("old"), opened("a"), opened("b")), run(2, over("old")))
+    with receiver() as first, receiver() as second:
+        kinds = {"ops": Format.NATIVE, "pager": Format.PAGERDUTY}
+        targets = [
+            replace(endpoint(first.url, name=name), format=kind, routing_key="k" * 32)
+            for name, kind in kinds.items()
+        ]
+        chat = replace(endpoint(second.url, name="chat"), format=Format.SLACK)
+        deliverer(tmp_path / "lost", *targets, clock=clock).take_in(runs)
+        runs.add(run(20, over("a")))
+        ours = deliverer(tmp_path / "new", *targets, chat, clock=clock, is_new=True)
+        ours.take_in(runs)
+        ours.deliver()
+
+    native = [said(each) for each in first.taken if "data" in each.json]
+    paged = [
+        (each.json["dedup_key"], each.json["event_action"]) for each in first.taken if "data" not in each.json
+    ]
+    assert sorted(native) == [("a", "ended"), ("b", "opened")]
+    assert sorted(paged) == [("a", "resolve"), ("b", "trigger")]
+    assert len(second.taken) == 1
 
 
 def test_only_what_is_grave_enough(tmp_path: Path) -> None:

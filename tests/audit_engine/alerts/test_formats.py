@@ -13,7 +13,7 @@ from audit_engine.alerts.endpoints import Format
 from audit_engine.alerts.formats import body, native, pagerduty, slack
 from audit_engine.alerts.formats.alertmanager import PUSH_ALERTS_MAX, fingerprint, pushed, pushes
 from audit_engine.alerts.message import SUMMARY_CHARS, Message
-from audit_engine.alerts.news import RunNews
+from audit_engine.alerts.news import Changed, RunNews
 from audit_engine.alerts.threads import Standing, take
 from rules.catalogue import rule
 from tests.audit_engine.alerts.news import T0_MS, changed, endpoint, finding, opened, over, run
@@ -46,6 +46,19 @@ def test_native_says_everything() -> None:
     assert only["finding_id"] == shown["data"]["incident"] == "a"
     assert (only["severity"], only["remedy"]) == ("critical", rule("START-02").remedy)
     assert set(finding("a")) <= set(only)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_critical_alert_says_what_a_hold_cannot_stop(kind: Format) -> None:
+    """In every format: the broker that can be elected, and the verb that says more; not of a lesser one."""
+    grave = opened("a", rule_id="START-04", subject="c1/T1/0/replica 3")
+
+    def of(change: Changed) -> str:
+        return json.dumps(made(told(run(1, change)), kind))
+
+    assert "A hold does not keep broker 3 from being elected" in of(grave)
+    assert "seawall remediate a" in of(opened("a"))
+    assert "A hold does not" not in of(opened("a", severity="E"))
 
 
 def counted(kind: Format, shown: Any) -> tuple[int, int]:

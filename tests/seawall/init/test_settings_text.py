@@ -35,6 +35,19 @@ def test_an_agent_with_these_settings_only_observes(tmp_path: Path) -> None:
     assert found.s3.bucket is None
 
 
+def test_alerts_are_a_section_to_be_filled_in(tmp_path: Path) -> None:
+    """Nobody is told before somebody says whom; with the comments taken off, the section is a right one."""
+    text = written(World())
+    assert loaded(text, tmp_path).alerts.endpoints == ()
+
+    at = text.index("[alerts]")
+    filled = "\n".join(line.removeprefix("# ") for line in text[at:].splitlines())
+    found = loaded(text[:at] + filled, tmp_path).alerts
+
+    assert found.state_dir == "/var/lib/seawall/alerts"
+    assert [(each.name, each.format) for each in found.endpoints] == [("ops", "native")]
+
+
 def test_how_the_cluster_was_reached_is_kept_but_never_its_secrets(tmp_path: Path) -> None:
     """librdkafka's properties stand in the file; the password is named with the variable that sets it."""
     text = written(World(), kafka={"bootstrap": "kafka-1:9092", "client": CLIENT})
