@@ -13,7 +13,7 @@ from backup.logdir.replica import Wanted
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
-from tests.backup.world import (
+from tests.backup.lost_logs import (
     compare,
     consumed,
     delete_records,

@@ -1,6 +1,6 @@
-"""A connection to one broker over which single questions are asked, one after the other.
+"""A connection to one broker over which questions are asked, and answered in their order.
 
-Owns a socket and its framing: a request, its answer, nothing in between. Every step keeps the timeout.
+Owns a socket and its framing. Every step keeps the timeout.
 
 Refuses answers longer than ANSWER_BYTES_MAX. Raises OSError where the network fails, LogFormatError where the
 answer is none, Unaskable where the settings or the broker's word stand in the way; the connection is to be
@@ -12,8 +12,9 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tiering.cluster.quorum import messages
 from tiering.cluster.quorum.security import Unaskable, dialogue_of, mechanism_of, tls_of
@@ -31,6 +32,15 @@ class Answer(Protocol):
 
 
 A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent(Generic[A]):
+    """A question whose answer has not been read yet."""
+
+    table: type[A]
+    version: int
+    number: int
 
 
 class Connection:
@@ -67,15 +77,24 @@ class Connection:
 
     def ask(self, table: type[A], body: bytes, name: str) -> A:
         """The answer in the newest version that both know. The body is the same in all of them."""
+        return self.answer(self.send(table, body, name))
+
+    def send(self, table: type[A], body: bytes, name: str) -> Sent[A]:
+        """Ask, and do not wait: a broker answers the questions of a connection in their order."""
         offered = self._versions.get(table.api_key, range(0))
         both = [each for each in table.versions if each in offered]
         if not both:
             raise Unaskable(f"the broker takes {name} in no version that is known here")
-        frame = self._ask(table.api_key, both[-1], body, is_flexible=True)
+        self._send(table.api_key, both[-1], body, is_flexible=True)
+        return Sent(table=table, version=both[-1], number=self._asked)
+
+    def answer(self, sent: Sent[A]) -> A:
+        """The answer to the oldest question that has none yet, which must be this one."""
+        frame = self._receive()
         # Its answer's header has no tagged fields in any version, so that anybody can read it (KIP-511).
-        has_tags = table.api_key != messages.API_VERSIONS
-        position = messages.read_answer(frame, self._asked, is_flexible=has_tags)
-        return read_message(table, both[-1], frame, position)
+        has_tags = sent.table.api_key != messages.API_VERSIONS
+        position = messages.read_answer(frame, sent.number, is_flexible=has_tags)
+        return read_message(sent.table, sent.version, frame, position)
 
     def _ask_versions(self) -> Mapping[int, range]:
         frame = self._ask(messages.API_VERSIONS, 0, b"")
@@ -102,8 +121,14 @@ class Connection:
                 return
 
     def _ask(self, api_key: int, version: int, body: bytes, *, is_flexible: bool = False) -> bytes:
+        self._send(api_key, version, body, is_flexible=is_flexible)
+        return self._receive()
+
+    def _send(self, api_key: int, version: int, body: bytes, *, is_flexible: bool) -> None:
         self._asked += 1
         self._socket.sendall(messages.request(api_key, version, self._asked, body, is_flexible=is_flexible))
+
+    def _receive(self) -> bytes:
         [size] = struct.unpack(">i", self._read(4))
         if not 4 <= size <= ANSWER_BYTES_MAX:
             raise Malformed(position=0, what="answer", why=f"claims {size} bytes")
