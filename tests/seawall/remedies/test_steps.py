@@ -1,4 +1,4 @@
-"""Which steps a finding has, from what was seen: what the verb can do, what a person can, and the time left."""
+"""Which steps a finding has, from what was seen: what the verb can do, what a person can, and how soon."""
 
 from __future__ import annotations
 

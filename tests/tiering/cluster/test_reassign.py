@@ -1,4 +1,4 @@
-"""The request for another order of replicas, and what an answer comes to; tests/seawall/remedies has brokers."""
+"""The request for another order of replicas, and what an answer comes to."""
 
 from __future__ import annotations
 
