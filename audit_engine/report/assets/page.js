@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const PAGE = 50;
+  const PRINTED_MAX = 2000;
   const byId = (id) => document.getElementById(id);
   const all = (selector) => Array.from(document.querySelectorAll(selector));
   const root = document.documentElement;
@@ -64,7 +65,7 @@
   // On paper everything is unfolded.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = all("details.incident:not([open]), details.incident:not(.rest) .findings details:not([open])");
+    folded = all("details.incident:not([open]), details.incident:not(.rest) .findings details:not([open]), details.fold:not([open])");
     folded.forEach((each) => { each.open = true; });
   });
   addEventListener("afterprint", () => folded.forEach((each) => { each.open = false; }));
@@ -140,7 +141,7 @@
     row.append(box);
     return row;
   };
-  const line = (log) => {
+  const line = (log, reasonsMax = 2) => {
     const row = make("tr");
     const verdict = data.verdicts[data.verdict[log]];
     const button = make("button", name(log));
@@ -158,7 +159,8 @@
       verdictCell.append(make("span", before < 0 ? "new" : `was ${data.verdicts[before].toLowerCase()}`, "was"));
     }
     const reasons = why(log);
-    const shown = reasons.slice(0, 2).join("; ") + (reasons.length > 2 ? ` and ${reasons.length - 2} more` : "");
+    const left = reasons.length - reasonsMax;
+    const shown = reasons.slice(0, reasonsMax).join("; ") + (left > 0 ? ` and ${left} more` : "");
     row.append(
       cell("name", button),
       verdictCell,
@@ -219,6 +221,19 @@
     sayOrder();
     choose();
   }));
+  // On paper: every log that does not pass, whatever is searched for on the screen, with all its reasons.
+  addEventListener("beforeprint", () => {
+    const pass = data.verdicts.indexOf("PASS");
+    const failing = Array.from({ length: data.rows }, (_, log) => log).filter((log) => data.verdict[log] !== pass);
+    if (!failing.length) return;
+    const part = document.createDocumentFragment();
+    failing.slice(0, PRINTED_MAX).forEach((log) => part.append(line(log, Infinity)));
+    rows.replaceChildren(part);
+    const left = failing.length - PRINTED_MAX;
+    byId("found").textContent = `${number.format(failing.length)} of ${number.format(data.rows)} logs do not pass`
+      + (left > 0 ? `; ${number.format(left)} of them are not printed` : "; the others do");
+  });
+  addEventListener("afterprint", show);
   byId("next").addEventListener("click", () => turn(1));
   byId("previous").addEventListener("click", () => turn(-1));
 

@@ -243,6 +243,25 @@ def test_it_can_be_printed(browser: Chromium, tmp_path: Path) -> None:
     assert (folded, seen, ink) == (0, False, "rgb(0, 0, 0)")
 
 
+def test_paper_shows_every_log_that_does_not_pass(browser: Chromium, tmp_path: Path) -> None:
+    """Whatever is searched for on the screen; with all reasons, suppressed findings too; then as before."""
+    with browser.page(written(tmp_path, many(700))) as opened:
+        search = "const s = document.getElementById('search'); s.value = 'region-001';"
+        opened.evaluate(f"{search} s.dispatchEvent(new Event('input'))")
+        before = rows(opened)
+        opened.evaluate("dispatchEvent(new Event('beforeprint'))")
+        printed = opened.evaluate("document.querySelectorAll('#rows .word:not(.pass)').length")
+        said = opened.evaluate("document.getElementById('found').textContent")
+        folded = opened.evaluate("document.querySelectorAll('details.fold:not([open])').length")
+        more = opened.evaluate("document.getElementById('rows').textContent.includes(' more')")
+        opened.evaluate("dispatchEvent(new Event('afterprint'))")
+        after = rows(opened)
+
+    assert printed > before
+    assert said.startswith(f"{printed} of 700 logs do not pass")
+    assert (folded, more, after) == (0, False, before)
+
+
 def test_emptied_findings_leave_no_incident(browser: Chromium, tmp_path: Path) -> None:
     """What was resolved is no incident, and a run of one log says so in the singular."""
     statements, findings, states = of_faults(fault(9, "none"))
