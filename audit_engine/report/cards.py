@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from audit_engine.report.course import course
 from audit_engine.report.drawing import NARROW, WIDE, is_small, legend, picture
 from audit_engine.report.incidents import (
     FINDINGS_MAX,
@@ -126,6 +127,7 @@ def _evidence(incident: Incident, log: LogId, gathered: Gathered, key: str) -> I
             picture(drawn, width=NARROW, key=f"{key}-n"),
             legend(drawn),
         )
+    yield from filter(None, [course(gathered.courses.get(log, ()), key)])
     happenings, earlier = story(state, [each for each in own if each in about or each is incident.root])
     if happenings:
         items = [

@@ -14,8 +14,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.report.course import LEAST
 from audit_engine.report.incidents import is_open, pictured
-from audit_engine.report.values import LOGS_MAX, RUNS_MAX, WORST_FIRST, Gathered, Row
+from audit_engine.report.values import COURSE_MAX, LOGS_MAX, RUNS_MAX, WORST_FIRST, Gathered, Moment, Row
 from audit_engine.run.errors import NoSuchRun
 from audit_engine.run.results.spark import Results
 from audit_engine.tables.results import EMITTERS, FINDINGS, RUNS, STATEMENTS
@@ -34,6 +35,7 @@ def gather(spark: SparkSession, root: str, run: int | None = None) -> Gathered |
     if not runs:
         return None
     findings = _findings(results, runs[-1])
+    logs = pictured(findings)
     return Gathered(
         runs=runs,
         statements=_statements(results, runs[-1]),
@@ -41,7 +43,8 @@ def gather(spark: SparkSession, root: str, run: int | None = None) -> Gathered |
         findings=findings,
         changes=_changes(results, runs[-1]),
         emitters=_emitters(results, runs[-1]),
-        states=_states(spark, results, runs[-1], pictured(findings)),
+        states=_states(spark, results, runs[-1], logs),
+        courses=_courses(spark, results, runs[-COURSE_MAX:], logs),
     )
 
 
@@ -82,6 +85,31 @@ def _changes(results: Results, run: Row) -> list[Row]:
 def _emitters(results: Results, run: Row) -> list[Row]:
     names = ("cluster_id", "broker_id", "component", "is_silent")
     return [row.asDict() for row in results.of(EMITTERS, run).select(*names).orderBy(*names).collect()]
+
+
+def _courses(
+    spark: SparkSession, results: Results, runs: list[Row], logs: list[LogId]
+) -> dict[LogId, list[Moment]]:
+    """Where each of these logs began and ended, as these runs stated it."""
+    if not logs or len(runs) < LEAST:
+        return {}
+    moments = {(each["run"], each["attempt"]): each["as_of_ms"] for each in runs}
+    wanted = spark.createDataFrame([tuple(each) for each in logs], _KEY_SCHEMA)
+    of_runs = F.col("run").isin([run for run, _ in moments])
+    rows = results.table(STATEMENTS).where(of_runs).join(F.broadcast(wanted), list(_KEY), "left_semi")
+    found: dict[LogId, list[Moment]] = {}
+    for row in rows.select(*_KEY, "run", "attempt", "statement").orderBy("run").collect():
+        if (row["run"], row["attempt"]) not in moments:
+            continue  # an attempt that was killed
+        stated = json.loads(row["statement"])
+        moment = Moment(
+            run=row["run"],
+            at_ms=moments[row["run"], row["attempt"]],
+            start=stated["log_start"],
+            watermark=stated["high_watermark"],
+        )
+        found.setdefault(LogId(*row[:3]), []).append(moment)
+    return found
 
 
 def _states(spark: SparkSession, results: Results, run: Row, logs: list[LogId]) -> dict[LogId, LogState]:

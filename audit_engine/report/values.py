@@ -20,10 +20,21 @@ from rules.severities import GRAVEST_FIRST
 
 Row: TypeAlias = Mapping[str, Any]
 
+COURSE_MAX = 30  # runs of which a log's offsets are drawn
 RUNS_MAX = 60  # of the trend: two months of days
 LOGS_MAX = 50_000  # of the table, the worst; all are counted
 WORST_FIRST = ("VIOLATION", "INDETERMINATE", "SUSPECT", "PASS")
 SEVERITIES = GRAVEST_FIRST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a run stated of a log. Offsets None: not known then."""
+
+    run: int
+    at_ms: int
+    start: int | None
+    watermark: int | None
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: `topics` is kept
@@ -38,6 +49,7 @@ class Gathered:
     changes: Sequence[Row] = ()  # findings, each with its `change`
     emitters: Sequence[Row] = ()
     states: Mapping[LogId, LogState] = field(default_factory=dict)
+    courses: Mapping[LogId, Sequence[Moment]] = field(default_factory=dict)  # the oldest run first
 
     @property
     def run(self) -> Row:

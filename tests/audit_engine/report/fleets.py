@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from audit_engine.report.values import Gathered
+from audit_engine.report.values import Gathered, Moment
 from audit_engine.run.fleet import standing
 from audit_engine.run.one_log import canonical
 from audit_engine.run.outcomes import changes, told
@@ -120,7 +120,22 @@ def gathered(
         changes=json.loads(json.dumps(outcomes)),
         emitters=emitters or heard(3),
         states={each.log: each for each in states},
+        courses={each.log: course_of(each, [*past, {"run": number, "as_of_ms": T0_MS}]) for each in states},
     )
+
+
+def course_of(state: LogState, runs: Sequence[dict[str, Any]]) -> list[Moment]:
+    """A log that grew evenly, and whose start is what it is since the last run."""
+    end, last = state.watermark or 0, len(runs) - 1
+    return [
+        Moment(
+            run=each["run"],
+            at_ms=each["as_of_ms"],
+            start=state.start if at == last else 0,
+            watermark=end - 100 * (last - at),
+        )
+        for at, each in enumerate(runs)
+    ]
 
 
 def heard(brokers: int, silent: Sequence[int] = ()) -> list[dict[str, Any]]:

@@ -101,6 +101,9 @@ def test_a_run_is_reported_from_its_tables(spark: SparkSession, tmp_path: Path) 
     assert list(last.emitters) == [dict(each) for each in second.emitters]
     assert last.states == {LogId("c1", "T1", 0): states[0]}
     assert [each.root["rule_id"] for each in incidents(last.findings)] == ["RET-03"]
+    [moment] = last.courses[LogId("c1", "T1", 0)]
+    stated = next(each for each in second.statements if log_of(each) == LogId("c1", "T1", 0))
+    assert (moment.run, moment.watermark) == (2, stated["high_watermark"])
     text = page(last)
     assert "9,000 offsets with no known copy" in text
     assert "retention.ms went from 7 d to 1 h" in text
