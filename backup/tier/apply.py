@@ -6,7 +6,8 @@
     4  segments   COPY_FINISHED of the next generation, read back
     5  start      the log's record: it begins at the range's first offset again, read back
     6  look       the tier answers for every offset of the range; each object lies on its key
-    7  tell       copy_finished of each segment, restored of each unbroken range
+    7  tidy       uploads that a killed run left under way on those keys are aborted
+    8  tell       copy_finished of each segment, restored of each unbroken range
 
 Every step finds what an earlier run has done of it, so that a kill -9 anywhere costs nothing but the time.
 What fails for good before step 4 is undone: markers over what was made live, the promise taken back.
@@ -83,6 +84,7 @@ def apply(plan: Plan, ports: Ports) -> Restoration:
         if not state.is_start_moved:
             move_start(plan, ports)
     record = _look(plan, ports)
+    _tidy(plan, ports)
     events = list(_events(plan, ports, record))
     for event in events:
         ports.sink.emit(event)
@@ -157,6 +159,14 @@ def _look(plan: Plan, ports: Ports) -> LogRecord:
             if stored is None or stored.top_id != ref.version_id:
                 raise NotThereYet(log=body.log, why=f"{ref.key} is not on top as version {ref.version_id}")
     return view.record
+
+
+def _tidy(plan: Plan, ports: Ports) -> None:
+    """What is under way on a key that is live can come to nothing, and costs until somebody aborts it."""
+    keys = {ref.key for piece in plan.body.pieces for _, ref in piece.record.objects.present()}
+    for each in list(ports.objects.list_uploads(ports.layout.log_prefix(plan.body.log))):
+        if each.key in keys:
+            ports.objects.abort_parts(each.key, each.upload_id)
 
 
 def _record(plan: Plan, piece: Piece, ports: Ports) -> SegmentRecord:

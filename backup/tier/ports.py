@@ -14,7 +14,7 @@ from rules.events import EventSink
 from rules.identity import ObjectRef
 from rules.policy.topic import TopicPolicy
 from tiering.segments.records import LogRecord, SegmentRecord
-from tiering.store.interface import ListedVersion, Stored
+from tiering.store.interface import ListedVersion, PendingUpload, Stored
 from tiering.store.keys import KeyLayout
 
 WORKERS = 16
@@ -36,6 +36,10 @@ class Objects(Protocol):
     def bucket(self) -> str: ...
 
     def list_versions(self, prefix: str) -> Iterator[ListedVersion]: ...
+
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]: ...
+
+    def abort_parts(self, key: str, upload_id: str) -> None: ...
 
     def read_range(self, key: str, version_id: str, start: int, end: int) -> bytes: ...
 

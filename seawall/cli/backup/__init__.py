@@ -1,0 +1,19 @@
+"""`seawall backup`: what can be had back, plans, and carrying them out."""
+
+from __future__ import annotations
+
+from seawall.cli.lazy import verb_group
+
+backup = verb_group(
+    {
+        "list": "seawall.cli.backup.list",
+        "show": "seawall.cli.backup.show",
+        "verify": "seawall.cli.backup.verify",
+        "check": "seawall.cli.backup.check",
+        "plan": "seawall.cli.backup.plan",
+        "apply": "seawall.cli.backup.apply",
+        "report": "seawall.cli.backup.report",
+    },
+    help="What can be had back, and having it back: docs/BACKUP.md.",
+    short_help="What can be had back, and having it back.",
+)
