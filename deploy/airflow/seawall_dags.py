@@ -2,8 +2,8 @@
 
 Written for Airflow 3 with its standard provider. No run overlaps another of its DAG (max_active_runs=1), and
 the tables themselves exclude a second writer. A finding is no failure of the audit's task: people are told of
-it by Seawall's own alerts. The task behind it, `stand`, fails where the result is not to be believed (exit code
-4), and `seawall_late` fails where no run happened at all.
+it by Seawall's own alerts. The task behind it, `stand`, fails where the result is not to be believed (exit
+code 4), and `seawall_late` fails where no run happened at all.
 
 Settings: the Airflow variable seawall_command, by default "seawall --settings /etc/seawall/seawall.toml".
 """

@@ -54,9 +54,9 @@ def remediate(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """Show what can be done about a finding now, the most pressing first, and how long is left for it.
+    """Show what can be done about a finding, the most pressing first.
 
-    With --confirm: hold the log; make a corrupt replica the last of its partition's, so that no preferred
+    Each with how long is left for it. With --confirm: hold the log; make a corrupt replica the last of its partition's, so that no preferred
     election makes it leader, and elect another if it leads; set Kafka's retention back to what was declared.
     Whatever destroys or needs somebody at a broker's host is told with its exact steps, and not done.
 

@@ -48,7 +48,7 @@ def serve(
     endpoint_url: EndpointUrl = None,
     region: Region = None,
 ) -> None:
-    """Serve tiered topics to any Kafka client, from the first tiered offset to the live end.
+    """Serve tiered topics to any Kafka client, from first to live.
 
     Clients take it for a broker: point bootstrap.servers at it. What is in the bucket comes from the bucket,
     all else, group membership included, from the real brokers, whose addresses no client is told. It only

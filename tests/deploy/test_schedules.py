@@ -29,7 +29,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
             yield unit.name, shlex.split(line)
     for line in (DEPLOY / "systemd" / "crontab").read_text().splitlines():
         if line[:1] in set("*0123456789"):
-            for called in re.findall(r" seawall ((?:audit|alerts) [^;|&>)]*?) *(?:[;|&>)2]|$)", line):
+            for called in re.findall(r"[ (]seawall ((?:audit|alerts) [^;|&>)]*?) *(?:[;|&>)2]|$)", line):
                 yield "crontab", shlex.split(called)
     tree = ast.parse((DEPLOY / "airflow" / "seawall_dags.py").read_text())
     for node in ast.walk(tree):
