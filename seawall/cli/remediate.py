@@ -58,7 +58,8 @@ def remediate(
 
     Each with how long is left for it. With --confirm: hold the log; make a corrupt replica the last of its
     partition's, so that no preferred election makes it leader, and elect another if it leads; set Kafka's
-    retention back to what was declared. Whatever destroys or needs somebody at a broker's host is told with its exact steps, and not done.
+    retention back to what was declared. Whatever destroys or needs somebody at a broker's host is told with
+    its exact steps, and not done.
 
     Exits with 0 if nothing is left to do, 1 if something is, 3 if something could not be done or not be seen.
     """
