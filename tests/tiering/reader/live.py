@@ -73,10 +73,19 @@ class Tiered:
     segments: tuple[SegmentRecord, ...]
 
 
-def tier_partition(cluster: LocalCluster, bucket: LocalBucket, topic: str, partition: int = 0) -> Tiered:
+def tier_partition(
+    cluster: LocalCluster, bucket: LocalBucket, topic: str, partition: int = 0, node_id: int = BROKER_ID
+) -> Tiered:
     """Copy every closed segment, and publish claim and copies to the metadata topic."""
+    return tier_to(cluster, store_of(bucket), topic, partition, node_id)
+
+
+def tier_to(
+    cluster: LocalCluster, store: PatientStore, topic: str, partition: int = 0, node_id: int = BROKER_ID
+) -> Tiered:
+    """The same, to any bucket."""
     config = {"bootstrap.servers": cluster.bootstrap}
-    folder = partition_folder(cluster, topic, partition)
+    folder = partition_folder(cluster, topic, partition, node_id)
     topic_id = read_partition_metadata((folder / "partition.metadata").read_bytes())
     log = LogId(cluster.cluster_id, str(topic_id), partition)
     live = read_leader_epoch_checkpoint((folder / "leader-epoch-checkpoint").read_bytes()).epochs
@@ -87,7 +96,6 @@ def tier_partition(cluster: LocalCluster, bucket: LocalBucket, topic: str, parti
     )
     sink: EventSink = FakeSink()
     records = []
-    store = store_of(bucket)
     with Uploader(store) as uploader:
         appender = KafkaAppender(config, ensure_topic(config, partitions=METADATA_PARTITIONS))
         writer = Writer(broker_id=BROKER_ID, leader_epoch=epoch, event_id=_new_id(), now_ms=_now_ms())
