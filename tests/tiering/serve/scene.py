@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -71,8 +71,9 @@ class Scene:
     def drain(self) -> None:
         """As on SIGTERM; returns at once."""
         assert self._loop is not None
-        for stop in self._stops:
-            self._loop.call_soon_threadsafe(stop.set)
+        with suppress(RuntimeError):  # it has ended already
+            for stop in self._stops:
+                self._loop.call_soon_threadsafe(stop.set)
 
     def fetched(self, client: WireClient, offset: int, **how: Any) -> PartitionData:
         """The answer for the tiered partition."""
@@ -150,7 +151,7 @@ def staged(
     others: int = 0,
     endpoints: int = 1,
     objects: Callable[[Objects], Objects] = lambda objects: objects,
-    limits: ReaderLimits = SMALL,
+    reading: ReaderLimits = SMALL,
     cache: ChunkCache | None = None,
     before: Callable[[World], None] = lambda _: None,
     **plan: Any,
@@ -173,7 +174,7 @@ def staged(
             "bootstrap.servers": ",".join(each.address for each in world.brokers.values()),
             **plan.pop("settings", {}),
         }
-        with TieredReader(objects(tier.objects), cache=cache, limits=limits) as reader:
+        with TieredReader(objects(tier.objects), cache=cache, limits=reading) as reader:
             running = []
             for _ in range(endpoints):
                 stop, listening = asyncio.Event(), asyncio.Event()
