@@ -45,6 +45,29 @@ class NothingIngested(AuditRunError):
 
 
 @dataclass(kw_only=True, eq=False)
+class SliceIncomplete(AuditRunError):
+    """by the commits of {table} {wanted} rows are to be judged, and {found} were read; nothing was judged
+
+    Rows were removed from the table, or its log is damaged: Delta's history of it says by whom.
+    """
+
+    table: str
+    wanted: int
+    found: int
+
+
+@dataclass(kw_only=True, eq=False)
+class StatesGone(AuditRunError):
+    """run {run} cannot be judged again: the states of {logs} logs that it went on from were removed
+
+    `seawall audit maintain` keeps those that later runs can need. `--from` and `--to` judge the past without.
+    """
+
+    run: int
+    logs: int
+
+
+@dataclass(kw_only=True, eq=False)
 class NoSuchRun(AuditRunError):
     """there is no run {run} in {table}: it was never finished, or is not there any more"""
 

@@ -12,14 +12,25 @@ Invariant: a number is heard or missing, and told as missing once a log, until i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.told import row_of, told_of
 from rules.catalogue import rule
-from rules.machine.emitters import AboutEmitter, EmitterState, Run, listen
+from rules.machine import Speaker
+from rules.machine.emitters import (
+    AboutEmitter,
+    Around,
+    EmitterState,
+    Run,
+    Said,
+    concluded,
+    heard,
+    holes,
+    two_payloads,
+)
 from rules.machine.findings import finding_id
 
 HAPPENED = frozenset({"AUD-02"})
@@ -36,7 +47,7 @@ class HeardBefore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listened:
-    """`gaps`: all that stand; `new_gaps`: those that no run has told yet."""
+    """`gaps`: all that stand; `new_gaps`: those that no run has told yet; `holes`: by run, where they lie."""
 
     state: str
     gaps: str
@@ -44,30 +55,35 @@ class Listened:
     findings: str
     is_silent: bool
     watches_disks: bool
+    holes: list[dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """What a run has of an emitter. `doubled`: rows under one number or id; `around`: by its runs."""
+
+    said: Said | None
+    doubled: Sequence[Mapping[str, Any]] = ()
+    around: Mapping[int, Around] = field(default_factory=dict)
+    is_retired: bool = False
 
 
 def listen_to(
-    cluster_id: str,
-    name: str,
-    rows: Iterable[Mapping[str, Any]],
-    before: HeardBefore | None,
-    task: Task,
-    *,
-    is_retired: bool,
+    cluster_id: str, broker_id: int, component: str, of_it: Slice, before: HeardBefore | None, task: Task
 ) -> Listened:
-    """`name` is broker and component, as `broker/component`."""
-    states = {} if before is None else {name: _read(json.loads(before.state))}
-    said = [told_of(row) for row in rows]
-    heard = listen(states, said, task.terms, as_of_ms=task.as_of_ms)
-    state = heard.states[name] if name in heard.states else states[name]
-    if is_retired:
+    name = f"{broker_id}/{component}"
+    state = None if before is None else _read(json.loads(before.state))
+    if of_it.said is not None:
+        state = heard(state, of_it.said)
+    state = state or EmitterState(broker_id=broker_id, component=component)
+    if of_it.is_retired:
         state = replace(state, is_retired=True)
-    is_silent = name in heard.silent and not state.is_retired
-    gaps = [row_of(told) for loss in heard.losses for told in loss.as_gaps(cluster_id)]
+    doubled = two_payloads([told_of(row) for row in of_it.doubled])
+    around = {Speaker(broker_id, component, run): each for run, each in of_it.around.items()}
+    found = concluded({name: state}, around, doubled, as_of_ms=task.as_of_ms)
+    gaps = [row_of(told) for loss in found.losses for told in loss.as_gaps(cluster_id)]
     told_before = [] if before is None else json.loads(before.gaps)
-    findings = [
-        _told(cluster_id, found) for found in heard.findings if found.rule_id != "AUD-03" or is_silent
-    ]
+    findings = [_told(cluster_id, each) for each in found.findings]
     known = {each["finding_id"] for each in findings}
     if before is not None:
         findings += [
@@ -80,8 +96,12 @@ def listen_to(
         gaps=canonical(gaps),
         new_gaps=canonical([each for each in gaps if each not in told_before]),
         findings=canonical(findings),
-        is_silent=is_silent,
+        is_silent=name in found.silent,
         watches_disks=state.watches_disks,
+        holes=[
+            {"incarnation": speaker.incarnation, "first": first, "end": end}
+            for speaker, (first, end) in holes(state).items()
+        ],
     )
 
 

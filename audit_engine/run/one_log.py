@@ -2,7 +2,7 @@
 
     carried    what the run before left; None for a log that is seen for the first time
     base       an earlier run's state, where something is late: older than what `carried` has folded already
-    rows       what was said since; repetitions, and what is in the state already, may be among it
+    line       what was said since; repetitions, and what is in the state already, may be among it
 
 A log of which something is late, and for which no `base` was looked for, is not judged: the result says from
 when an earlier state is needed.
@@ -14,15 +14,14 @@ moment, come to the same state and the same findings.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from audit_engine.run.outcomes import told
 from audit_engine.run.screen import words_of
-from audit_engine.run.told import told_of
 from rules.identity import LogId
-from rules.machine import LogState, Terms, Told, decode, encode, fold, is_late, newborn
+from rules.machine import LogState, Terms, Told, decode, encode, fold_line, in_line, is_late, newborn
 from rules.machine.calm import Calm, calm_of
 from rules.machine.verdict import Statement
 from rules.machine.verdict import judge as judged_by_rules
@@ -80,28 +79,55 @@ class Judged:
         return canonical({name: getattr(self.statement, name) for name in self.statement.__slots__})
 
 
-def judge(
-    log: LogId, topic: str, rows: Iterable[Mapping[str, Any]], carried: bytes | None, task: Task
-) -> Judged | Late:
+class _CameLate(Exception):
+    def __init__(self, observed_at_ms: int) -> None:
+        super().__init__(observed_at_ms)
+        self.observed_at_ms = observed_at_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What was said up to the run's moment, in its order, one after another: none of it is held.
+
+    `facts` are those of it that have a clock of their own (`rules.machine.told`), in any order.
+    """
+
+    facts: Sequence[Told]
+    said: Iterable[Told]
+
+
+def judge(log: LogId, topic: str, line: Line, carried: bytes | None, task: Task) -> Judged | Late:
     """Over what the run before left."""
     state = newborn(log, topic) if carried is None else decode(carried)
-    said = _said(rows, task)
-    if late := [each.observed_at_ms for each in said if is_late(state, each)]:
-        return Late(observed_at_ms=min(late))
-    return _judged(state, said, task)
+    before = replace(
+        newborn(log, topic), position=state.position, heard=dict(state.heard), tier_offset=state.tier_offset
+    )
+
+    def in_time() -> Iterator[Told]:
+        for each in line.said:
+            if is_late(before, each):
+                raise _CameLate(each.observed_at_ms)
+            yield each
+
+    late_ms = [each.observed_at_ms for each in line.facts if is_late(before, each)]
+    try:
+        judged = _judged(state, in_line(line.facts, in_time()), task)
+    except _CameLate as came:  # the first of them: what is behind it is later
+        late_ms.append(came.observed_at_ms)
+    return Late(observed_at_ms=min(late_ms)) if late_ms else judged
 
 
-def judge_again(
-    log: LogId, topic: str, rows: Iterable[Mapping[str, Any]], base: bytes | None, task: Task
-) -> Judged:
-    """Over an earlier run's state; where there is none, from the beginning: `rows` is everything since."""
+def judge_again(log: LogId, topic: str, line: Line, base: bytes | None, task: Task) -> Judged:
+    """Over an earlier run's state; where there is none, from the beginning: the line is everything since."""
     state = newborn(log, topic) if base is None else decode(base)
-    said = [each for each in _said(rows, task) if not _is_in(state, each)]
-    return _judged(state, said, task)
+    position = state.position
+    facts = [each for each in line.facts if not _is_in(position, each)]
+    said = (each for each in line.said if not _is_in(position, each))
+    return _judged(state, in_line(facts, said), task)
 
 
-def _judged(state: LogState, said: list[Told], task: Task) -> Judged:
-    after = fold(state, said, task.terms, as_of_ms=task.as_of_ms)
+def _judged(state: LogState, line: Iterable[Told], task: Task) -> Judged:
+    after = fold_line(state, line, task.terms, as_of_ms=task.as_of_ms)
     blind = tuple(each.why for each in task.doubts if each.is_about(after))
     judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms, blind=blind)
     words = words_of(judgement.statement)
@@ -116,15 +142,11 @@ def _judged(state: LogState, said: list[Told], task: Task) -> Judged:
     )
 
 
-def _said(rows: Iterable[Mapping[str, Any]], task: Task) -> list[Told]:
-    return [each for each in map(told_of, rows) if each.observed_at_ms <= task.as_of_ms]
-
-
-def _is_in(state: LogState, said: Told) -> bool:
+def _is_in(position: tuple[int, tuple[int, str, int], int] | None, said: Told) -> bool:
     """Whether an event that has no number in this log is folded already: all up to the position are."""
-    if said.log_seq is not None or state.position is None:
+    if said.log_seq is not None or position is None:
         return False
-    return (said.observed_at_ms, tuple(said.speaker), said.seq) <= state.position
+    return (said.observed_at_ms, tuple(said.speaker), said.seq) <= position
 
 
 def canonical(members: Any) -> str:

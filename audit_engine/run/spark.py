@@ -23,10 +23,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
@@ -34,20 +33,15 @@ from audit_engine.run.auditor.spark import Auditor, versions
 from audit_engine.run.cut import Cut, Reach, next_cut
 from audit_engine.run.decisions import suppressions
 from audit_engine.run.decisions.spark import Decisions
-from audit_engine.run.doubts.spark import HEARD, retired_emitters, silent, unmet
-from audit_engine.run.errors import AsOfAhead, NothingIngested
-from audit_engine.run.evidence.spark import (
-    is_shared,
-    since,
-    since_offsets,
-    told,
-    until,
-)
+from audit_engine.run.doubts.spark import silent, unmet
+from audit_engine.run.errors import AsOfAhead, NothingIngested, SliceIncomplete, StatesGone
+from audit_engine.run.evidence.spark import since, since_offsets, told, until
 from audit_engine.run.fleet import standing
 from audit_engine.run.folding.spark import Folded, Folding, Slice
 from audit_engine.run.gate import Expected, Past
 from audit_engine.run.gate.spark import evaluate
-from audit_engine.run.groups.spark import each_emitter
+from audit_engine.run.kept import Kept
+from audit_engine.run.listening.spark import Seen, heard, profile, seen
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.outcomes import Outcome, changes, pages
 from audit_engine.run.results.spark import Results
@@ -55,15 +49,16 @@ from audit_engine.tables.columns import EVENTS, QUARANTINE
 from audit_engine.tables.results import EMITTERS, FINDINGS, OUTBOX, STATE, STATEMENTS
 from audit_engine.tables.spark import EvidenceTable
 from rules.catalogue import rule_set_hash
-from rules.events import EmitterRetired
 from rules.machine import Terms, decode
 from rules.machine.fleet import blasts
 from rules.machine.verdict import Verdict
 
+HELD_ROWS = 200_000  # a larger slice is read again instead, each time only what is asked of it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What a run came to. `verdicts` and `findings` count logs and open findings."""
+    """What a run came to. `excused`: logs that the screen stated; `verdicts` and `findings` count."""
 
     run: int
     as_of_ms: int
@@ -71,6 +66,7 @@ class RunSummary:
     events: int
     logs: int
     refolded: int
+    excused: int
     verdicts: Mapping[str, int]
     changes: Mapping[str, int]
     open_findings: int  # that nobody answers for
@@ -114,10 +110,20 @@ class AuditRun:
     def again(self, run: int) -> RunSummary:
         """The same run once more: the same offsets as of the same moment. Raises NoSuchRun."""
         cut = self._results.cut(self._results.run_row(run))
+        self._has_states(cut)
         before = None if cut.previous is None else self._results.run_row(cut.previous)
         row, summary = self._judge(cut, before)
         self._results.finish_again(row)
         return summary
+
+    def _has_states(self, cut: Cut) -> None:
+        """Whether all is there that a run of the past went on from. Raises StatesGone."""
+        last = self._results.last_run()
+        horizon_ms = cut.as_of_ms if last is None else last["as_of_ms"] - self._means.terms.lateness_ms
+        if cut.as_of_ms < horizon_ms:
+            wrote, there = self._results.states_left(cut.run)
+            if there < wrote:
+                raise StatesGone(run=cut.run, logs=wrote - there)
 
     def _reach(self, before: Cut | None) -> Reach:
         path = f"{self._root.rstrip('/')}/{EVENTS}"
@@ -138,19 +144,16 @@ class AuditRun:
 
     def _judge(self, cut: Cut, before: Mapping[str, Any] | None) -> tuple[dict[str, Any], RunSummary]:
         began_ms, attempt = self._means.now_ms(), uuid.uuid4().hex
-        with _Kept() as kept:
+        with Kept() as kept:
             self._means.at("read")
-            rows = kept(told(since(self._events(), cut)))
-            seen = _seen(rows)
             task = Task(terms=self._terms(cut), from_ms=cut.since_ms or 0, as_of_ms=cut.as_of_ms)
+            rows, words, slice_seen, by_day = self._slice(cut, before, kept)
             self._means.at("listen")
             known = self._of_before(EMITTERS, before)
-            retired = retired_emitters(rows) if seen.retirements else frozenset()
-            emitters = kept(each_emitter(rows, known, task, retired))
-            heard = emitters.select(*HEARD).collect()
+            emitters, told_of_emitters = heard(rows, words, slice_seen, known, task, kept)
             self._means.at("gate")
-            expected = self._gate(cut, rows, seen.events) if self._means.has_gate else ()
-            task = replace(task, doubts=(*silent(heard), *unmet(expected)))
+            expected = self._gate(cut, slice_seen) if self._means.has_gate else ()
+            task = replace(task, doubts=(*silent(told_of_emitters), *unmet(expected)))
             self._means.at("fold")
             folding = Folding(self._results, self._events, kept, self._means.at)
             slice_ = Slice(
@@ -158,9 +161,9 @@ class AuditRun:
                 before=before,
                 task=task,
                 rows=rows,
-                shared=bool(seen.shared),
+                shared=bool(slice_seen.shared),
                 emitters=emitters,
-                has_new_gaps=any(each["new_gaps"] != "[]" for each in heard),
+                has_new_gaps=any(each["new_gaps"] != "[]" for each in told_of_emitters),
                 may_excuse=self._may_excuse(before, task),
             )
             folded = folding.fold(slice_)
@@ -168,13 +171,43 @@ class AuditRun:
             self._means.at("merge")
             standing_before = self._results.standing(cut.run)
             own = Auditor(self._spark, self._root, cut, before).findings(rows, len(said), task)
-            found = _findings(said, heard, own, standing_before, task)
+            found = _findings(said, told_of_emitters, own, standing_before, task)
             outcomes = changes(standing_before, found)
-            summary = _summary(cut, said, found, outcomes, seen.events)
+            summary = _summary(cut, folded, found, outcomes, slice_seen.events)
             self._means.at("commit")
             self._put_down(cut.run, attempt, folded, emitters, outcomes)
         self._means.at("finish")
-        return self._row(cut, summary, task.terms, expected, attempt, began_ms), summary
+        row = self._row(cut, summary, task.terms, expected, attempt, began_ms)
+        kept_on = {"left": slice_seen.left, "by_day": by_day, "folded": folded.folded}
+        counts = json.loads(row["counts"]) | kept_on
+        return row | {"counts": canonical(counts)}, summary
+
+    def _slice(
+        self, cut: Cut, before: Mapping[str, Any] | None, kept: Kept
+    ) -> tuple[DataFrame, DataFrame, Seen, bool]:
+        """Its rows, their profile, what that comes to, and whether ingest's days could be gone by.
+
+        Held against what ingest's commits added and what the run before left: by a clock that lags, ingest
+        puts rows under a day that would not be opened. Raises SliceIncomplete.
+        """
+        wanted = self._wanted(cut, before)
+        for by_day in (True, False) if wanted is not None else (False,):
+            rows = told(since(self._events(), cut, by_day=by_day))
+            if _rows_at_most(cut) <= HELD_ROWS:
+                rows = kept(rows)
+            words = kept(profile(rows, cut.as_of_ms))
+            found = seen(words)
+            if wanted in (None, found.events):
+                return rows, words, found, by_day
+        assert wanted is not None
+        raise SliceIncomplete(table=f"{self._root}/{EVENTS}", wanted=wanted, found=found.events)
+
+    def _wanted(self, cut: Cut, before: Mapping[str, Any] | None) -> int | None:
+        """How many rows the slice must have; None where that is not on record, and every day is opened."""
+        left = 0 if before is None else json.loads(before["counts"]).get("left")
+        after = -1 if before is None else self._results.cut(before).commit
+        added = EvidenceTable(self._spark, self._root, EVENTS).rows_after(after, cut.commit)
+        return None if left is None or added is None else left + added
 
     def _terms(self, cut: Cut) -> Terms:
         """With what people let be: of the decisions, those that were there when the run was cut."""
@@ -185,7 +218,7 @@ class AuditRun:
     def _events(self) -> DataFrame:
         return self._spark.read.format("delta").load(f"{self._root.rstrip('/')}/{EVENTS}")
 
-    def _gate(self, cut: Cut, rows: DataFrame, events: int) -> tuple[Expected, ...]:
+    def _gate(self, cut: Cut, slice_seen: Seen) -> tuple[Expected, ...]:
         """What is expected of the slice, and whether it is so."""
         quarantine = f"{self._root.rstrip('/')}/{QUARANTINE}"
         bad = 0
@@ -195,7 +228,7 @@ class AuditRun:
         least = 1
         if cut.since_ms is not None:
             least = Past(rates=self._results.rates()).least((cut.as_of_ms - cut.since_ms) / 3_600_000)
-        return evaluate(rows, events=events, least=least, quarantined=bad, docs=self._means.docs)
+        return evaluate(self._spark, slice_seen, least=least, quarantined=bad, docs=self._means.docs)
 
     def _may_excuse(self, before: Mapping[str, Any] | None, task: Task) -> bool:
         """What is carried of calm logs was found by these very rules and terms."""
@@ -248,6 +281,7 @@ class AuditRun:
             "events": summary.events,
             "logs": summary.logs,
             "refolded": summary.refolded,
+            "excused": summary.excused,
             "verdicts": dict(summary.verdicts),
             "changes": dict(summary.changes),
             "open_findings": summary.open_findings,
@@ -270,37 +304,9 @@ class AuditRun:
         }
 
 
-class _Kept:
-    """Frames that are looked at more than once, held until the run ends. A lost one is made again."""
-
-    def __init__(self) -> None:
-        self._frames: list[DataFrame] = []
-
-    def __enter__(self) -> _Kept:
-        return self
-
-    def __call__(self, frame: DataFrame) -> DataFrame:
-        self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
-        return self._frames[-1]
-
-    def __exit__(self, *_: object) -> None:
-        for frame in reversed(self._frames):
-            frame.unpersist()
-
-
-class _Seen(NamedTuple):
-    """How many events the slice has, and how many of them are about more than one log."""
-
-    events: int
-    shared: int
-    retirements: int
-
-
-def _seen(rows: DataFrame) -> _Seen:
-    is_retirement = F.col("kind") == EmitterRetired.kind
-    return _Seen(
-        *rows.agg(F.count(F.lit(1)), F.count_if(is_shared()), F.count_if(is_retirement)).collect()[0]
-    )
+def _rows_at_most(cut: Cut) -> int:
+    """Without those that the run before left."""
+    return sum(end - cut.begin_offsets.get(partition, 0) for partition, end in cut.end_offsets.items())
 
 
 def _findings(
@@ -323,11 +329,12 @@ def _findings(
 
 def _summary(
     cut: Cut,
-    said: list[Row],
+    folded: Folded,
     found: list[dict[str, Any]],
     outcomes: list[Outcome],
     events: int,
 ) -> RunSummary:
+    said = folded.said
     verdicts = dict(Counter(row["verdict"] for row in said))
     hashes = sorted(row["statement_hash"] for row in said)
     still_open = [each for each in found if each["status"] == "open"]
@@ -340,6 +347,7 @@ def _summary(
         events=events,
         logs=len(said),
         refolded=sum(each["is_again"] for each in said),
+        excused=folded.excused,
         verdicts=verdicts,
         changes=dict(Counter(each.change.value for each in outcomes)),
         open_findings=len(still_open) - suppressed,

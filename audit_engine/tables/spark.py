@@ -106,6 +106,18 @@ class EvidenceTable:
                 found.setdefault(partition, []).extend(each)
         return {partition: sorted(each) for partition, each in sorted(found.items())}
 
+    def rows_after(self, number: int, last: int) -> int | None:
+        """How many rows the commits behind that one up to the last added; None where their files are gone."""
+        found, oldest = 0, None
+        for mark, rows in self._commits():
+            if mark.number <= number:
+                return found
+            if rows is None:
+                return None
+            found += rows if mark.number <= last else 0
+            oldest = mark.number
+        return found if number < 0 and oldest == 0 else None
+
     def offsets_by_rows(self) -> dict[int, int]:
         """Behind the last row of each partition: below what a mark says by transaction markers at most."""
         found = self.rows().groupBy("kafka_partition").agg(F.max("kafka_offset").alias("last")).collect()
@@ -138,7 +150,12 @@ class EvidenceTable:
         return next(self._marks(), None)
 
     def _marks(self) -> Iterator[Mark]:
-        """Newest first, with ever lower numbers. What others commit, such as OPTIMIZE, has none.
+        return (mark for mark, _ in self._commits())
+
+    def _commits(self) -> Iterator[tuple[Mark, int | None]]:
+        """Newest first, with ever lower numbers; and how many rows each added, where it says so.
+
+        What others commit, such as OPTIMIZE, has no mark.
 
         Out of the commits' own files: Delta's history is a job of Spark's, which takes longer than a commit.
         """
@@ -154,7 +171,7 @@ class EvidenceTable:
                     return
                 raise
             if (mark := read(_user_metadata(lines))) is not None:
-                yield mark
+                yield mark, _rows_added(lines)
 
     def _last_number(self) -> int:
         """Delta keeps it in every checkpoint, so that it outlives the history."""
@@ -257,6 +274,13 @@ def _user_metadata(lines: Iterable[str]) -> str | None:
         if "commitInfo" in (action := json.loads(line)):
             return cast("str | None", action["commitInfo"].get("userMetadata"))
     return None
+
+
+def _rows_added(lines: Iterable[str]) -> int | None:
+    """By one commit; None where one of its files does not say."""
+    added = [action["add"] for line in lines if "add" in (action := json.loads(line))]
+    told = [json.loads(each.get("stats") or "{}").get("numRecords") for each in added]
+    return None if None in told else sum(told)
 
 
 def _literal(text: str) -> str:

@@ -21,10 +21,10 @@ Invariant: with the same events and terms, the same bytes.
 """
 
 from rules.machine.codec import StateTooNew, decode, encode, state_hash
-from rules.machine.fold import fold, is_late, step
+from rules.machine.fold import fold, fold_line, is_late, step
 from rules.machine.state import LogState, newborn
 from rules.machine.terms import RuleTerms, Suppression, Terms, is_audited
-from rules.machine.told import Speaker, Told, concerns, in_order
+from rules.machine.told import Speaker, Told, concerns, has_own_clock, in_line, in_order
 
 __all__ = [
     "LogState",
@@ -38,6 +38,9 @@ __all__ = [
     "decode",
     "encode",
     "fold",
+    "fold_line",
+    "has_own_clock",
+    "in_line",
     "in_order",
     "is_audited",
     "is_late",

@@ -63,7 +63,13 @@ def deployment(state: LogState) -> str:
 
 
 def policy_now(state: LogState) -> TopicPolicy:
-    return _policy(state.topic, _frozen(state, state.policy))
+    """It is asked for several times an event, and changes with a declaration only."""
+    last = state.policy[-1].policy_offset if state.policy else -1
+    key = (len(state.policy), last, state.policy_base_offset)
+    if state.policy_memo is None or state.policy_memo[0] != key:
+        state.policy_memo = (key, _policy(state.topic, _frozen(state, state.policy)))
+    policy: TopicPolicy = state.policy_memo[1]
+    return policy
 
 
 def terms_here(state: LogState, terms: Terms) -> Terms:

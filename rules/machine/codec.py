@@ -45,6 +45,7 @@ def state_hash(state: LogState) -> str:
 def copied(state: LogState) -> LogState:
     """Another of equal value that shares nothing that can change."""
     made: LogState = _copied(state)
+    made.policy_memo = None
     return made
 
 
@@ -113,4 +114,5 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
     return tuple(
         (each.name, each.default_factory() if each.default_factory is not MISSING else each.default)
         for each in fields(kind)
+        if each.metadata.get("is_carried", True)
     )

@@ -11,8 +11,9 @@ never on when a run was cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from rules.machine import authority, coverage
 from rules.machine.authority import TOTAL, UNLIMITED
@@ -44,14 +45,18 @@ class Condition:
         return f"{self.rule_id}|{self.subject}|{self.anchor}"
 
 
-def watch(state: LogState, terms: Terms, now_ms: int) -> None:
-    """What holds now, against what held before."""
-    holding = {each.key: each for each in holds(state, terms)}
+Holding: TypeAlias = Mapping[str, Condition]
+
+
+def watch(state: LogState, terms: Terms, now_ms: int, known: Holding | None = None) -> Holding:
+    """What holds now, against what held before. `known`: what is found to hold, of a state that is as it was:
+    what holds is a function of the state, and time alone only makes it due."""
+    holding = {each.key: each for each in holds(state, terms)} if known is None else known
     for key in [key for key in state.pending if key not in holding]:
         del state.pending[key]
-        known = state.findings.get(key)
-        if known is not None and known.cleared_ms is None:
-            known.cleared_ms = now_ms
+        found = state.findings.get(key)
+        if found is not None and found.cleared_ms is None:
+            found.cleared_ms = now_ms
     for key, each in holding.items():
         pending = state.pending.get(key)
         if pending is None:
@@ -64,6 +69,7 @@ def watch(state: LogState, terms: Terms, now_ms: int) -> None:
         due_ms = pending.since_ms + terms.grace_of(each.rule_id, each.grace_ms)
         if due_ms <= now_ms and not _is_doubtful(state, key):
             _open(state, each, pending, due_ms)
+    return holding
 
 
 def _is_doubtful(state: LogState, key: str) -> bool:

@@ -16,18 +16,28 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from rules.events import EmitterRetired, Event, EvidenceGap, Heartbeat, LogBaseline, LogEvent, Source
+from rules.events import (
+    EmitterRetired,
+    Event,
+    EvidenceGap,
+    Heartbeat,
+    HighWatermark,
+    LogBaseline,
+    LogEvent,
+    Source,
+)
 from rules.machine.cluster import LOST_FOR_GOOD
 from rules.machine.findings import finding_id
-from rules.machine.spans import NONE, Spans, count, cut, join, span
+from rules.machine.spans import NONE, Spans, count, cut, join, normal, span
 from rules.machine.terms import Terms
-from rules.machine.told import Speaker, Told, in_order
+from rules.machine.told import Speaker, Told
 
 HEARTBEAT_MS = 60_000  # how often a live emitter says so
 SILENT_AFTER_MS = 10 * HEARTBEAT_MS
 RUNS_KEPT = 8
-LOSSES_KEPT = 1_000
+NO_ACTS = (Heartbeat, HighWatermark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,70 +148,178 @@ class Heard:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSaid:
+    """What one run said, in whatever order: all that listening asks of it. `log_numbers`: by log."""
+
+    incarnation: int
+    numbers: Spans = NONE
+    told_to: int = 0
+    last_ms: int = 0
+    log_numbers: Mapping[str, Spans] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What an emitter said. `follows`: runs that its runs say they follow, and how far those had counted."""
+
+    broker_id: int
+    component: str
+    runs: tuple[RunSaid, ...] = ()
+    follows: tuple[tuple[int, int], ...] = ()
+    watches_disks: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.broker_id}/{self.component}"
+
+
+class Around(NamedTuple):
+    """When the last number before a run's first hole was said, and the first one behind its last."""
+
+    before_ms: int | None
+    behind_ms: int | None
+
+
+NOT_AROUND = Around(None, None)
+
+
 def listen(states: Mapping[str, EmitterState], said: Iterable[Told], terms: Terms, *, as_of_ms: int) -> Heard:
     """Everything that was said up to the cut, by whomever, over what was heard before."""
     every = [each for each in said if each.observed_at_ms <= as_of_ms]
-    findings = list(_two_payloads(every))
     known = dict(states)
-    times: dict[Speaker, list[tuple[int, int]]] = {}
-    for told in in_order(every):
-        name = f"{told.speaker.broker_id}/{told.speaker.component}"
-        before = known.get(name) or EmitterState(
-            broker_id=told.speaker.broker_id, component=told.speaker.component
-        )
-        known[name] = _heard(before, told)
-        times.setdefault(told.speaker, []).append((told.seq, told.observed_at_ms))
+    for each in summed(every):
+        known[each.name] = heard(known.get(each.name), each)
+    for told in every:
         if isinstance(told.event, EmitterRetired):
             other = f"{told.event.broker_id}/{told.event.component}"
             if other in known:
                 known[other] = replace(known[other], is_retired=True)
-    losses = [loss for each in known.values() for loss in _losses(each, times)]
-    findings += [_hole(loss) for loss in losses]
-    silent = tuple(
-        sorted(
-            name
-            for name, each in known.items()
-            if not each.is_retired and each.watches_disks and each.last_ms < as_of_ms - SILENT_AFTER_MS
-        )
+    times: dict[Speaker, list[tuple[int, int]]] = {}
+    for told in every:
+        times.setdefault(told.speaker, []).append((told.seq, told.observed_at_ms))
+    around = {
+        speaker: _around(sorted(times.get(speaker, ())), *limits)
+        for state in known.values()
+        for speaker, limits in holes(state).items()
+    }
+    return concluded(known, around, two_payloads(every), as_of_ms=as_of_ms)
+
+
+def summed(said: Iterable[Told]) -> list[Said]:
+    """By emitter. The native form of it is `audit_engine.run.listening`'s."""
+    by_name: dict[tuple[int, str], list[Told]] = {}
+    for told in said:
+        by_name.setdefault((told.speaker.broker_id, told.speaker.component), []).append(told)
+    return [_of_one(*name, own) for name, own in sorted(by_name.items())]
+
+
+def _of_one(broker_id: int, component: str, said: list[Told]) -> Said:
+    runs: dict[int, list[Told]] = {}
+    for told in said:
+        runs.setdefault(told.speaker.incarnation, []).append(told)
+    return Said(
+        broker_id=broker_id,
+        component=component,
+        runs=tuple(_of_run(incarnation, own) for incarnation, own in sorted(runs.items())),
+        follows=tuple(sorted({told.follows for told in said if told.follows is not None})),
+        watches_disks=any(isinstance(told.event, LogBaseline) for told in said),
     )
-    findings += [
-        _about("AUD-03", "W", name, str(known[name].runs[-1].incarnation), "it was not heard up to the cut")
-        for name in silent
-    ]
-    return Heard(states=known, losses=tuple(losses), findings=tuple(findings), silent=silent)
 
 
-def _heard(state: EmitterState, told: Told) -> EmitterState:
+def _of_run(incarnation: int, said: list[Told]) -> RunSaid:
+    logs: dict[str, list[tuple[int, int]]] = {}
+    for told in said:
+        if told.log_seq is not None:
+            logs.setdefault(_log_of(told.event), []).append((told.log_seq, told.log_seq + 1))
+    beats = [told.event.last_seq + 1 for told in said if isinstance(told.event, Heartbeat)]
+    return RunSaid(
+        incarnation=incarnation,
+        numbers=normal((told.seq, told.seq + 1) for told in said),
+        told_to=max([*(told.seq + 1 for told in said), *beats]),
+        last_ms=max(told.observed_at_ms for told in said),
+        log_numbers={log: normal(each) for log, each in logs.items()},
+    )
+
+
+def heard(before: EmitterState | None, said: Said) -> EmitterState:
+    """What is known after it. Runs that were forgotten as whole stay so, whatever of them is told again."""
+    state = before or EmitterState(broker_id=said.broker_id, component=said.component)
+    oldest = state.runs[0].incarnation if len(state.runs) >= RUNS_KEPT else -1
     runs = {each.incarnation: each for each in state.runs}
-    run = runs.get(told.speaker.incarnation) or Run(incarnation=told.speaker.incarnation)
-    reached = told.seq + 1
-    if isinstance(told.event, Heartbeat):
-        reached = max(reached, told.event.last_seq + 1)
-    runs[run.incarnation] = replace(
-        run,
-        numbers=join(run.numbers, span(told.seq, told.seq + 1)),
-        told_to=max(run.told_to, reached),
-        last_ms=max(run.last_ms, told.observed_at_ms),
-    )
-    if told.follows is not None:
-        earlier, last_seq = told.follows
-        before = runs.get(earlier) or Run(incarnation=earlier)
-        runs[earlier] = replace(before, told_to=max(before.told_to, last_seq + 1))
-    newest = max(runs)
+    for each in said.runs:
+        if each.incarnation in runs or each.incarnation > oldest:
+            run = runs.get(each.incarnation) or Run(incarnation=each.incarnation)
+            runs[each.incarnation] = replace(
+                run,
+                numbers=join(run.numbers, each.numbers),
+                told_to=max(run.told_to, each.told_to),
+                last_ms=max(run.last_ms, each.last_ms),
+            )
+    for earlier, last_seq in said.follows:
+        if earlier in runs or earlier > oldest:
+            run = runs.get(earlier) or Run(incarnation=earlier)
+            runs[earlier] = replace(run, told_to=max(run.told_to, last_seq + 1))
     kept = sorted(runs.values(), key=lambda each: each.incarnation)
     whole = [each for each in kept if not each.holes][-RUNS_KEPT:]
-    is_new_run = bool(state.runs) and newest > state.runs[-1].incarnation
-    numbers = {} if is_new_run else dict(state.log_numbers)
-    if told.log_seq is not None and told.speaker.incarnation == newest:
-        log = _log_of(told.event)
-        numbers[log] = join(numbers.get(log, NONE), span(told.log_seq, told.log_seq + 1))
     return replace(
         state,
         runs=tuple(each for each in kept if each.holes or each in whole),
-        log_numbers=numbers,
-        watches_disks=state.watches_disks or isinstance(told.event, LogBaseline),
-        last_ms=max(state.last_ms, told.observed_at_ms),
+        log_numbers=_log_numbers(state, said, kept[-1].incarnation if kept else -1),
+        watches_disks=state.watches_disks or said.watches_disks,
+        last_ms=max([state.last_ms, *(each.last_ms for each in said.runs)]),
     )
+
+
+def _log_numbers(state: EmitterState, said: Said, newest: int) -> Mapping[str, Spans]:
+    """Those of the newest run alone."""
+    is_new_run = not state.runs or newest > state.runs[-1].incarnation
+    numbers = {} if is_new_run else dict(state.log_numbers)
+    for each in said.runs:
+        if each.incarnation == newest:
+            for log, spans in each.log_numbers.items():
+                numbers[log] = join(numbers.get(log, NONE), spans)
+    return numbers
+
+
+def holes(state: EmitterState) -> dict[Speaker, tuple[int, int]]:
+    """Of each run that has any, where the first begins and where the last ends."""
+    return {
+        Speaker(state.broker_id, state.component, run.incarnation): (run.holes[0][0], run.holes[-1][1])
+        for run in state.runs
+        if run.holes
+    }
+
+
+def _around(times: list[tuple[int, int]], first: int, end: int) -> Around:
+    """`times`: each number with its moment, sorted."""
+    before = [at_ms for seq, at_ms in times if seq < first]
+    behind = [at_ms for seq, at_ms in times if seq >= end]
+    return Around(before[-1] if before else None, behind[0] if behind else None)
+
+
+def concluded(
+    states: Mapping[str, EmitterState],
+    around: Mapping[Speaker, Around],
+    doubled: Iterable[AboutEmitter],
+    *,
+    as_of_ms: int,
+) -> Heard:
+    """What is missing and who is silent, as the states have it."""
+    losses = [loss for each in states.values() for loss in _losses(each, around)]
+    silent = tuple(
+        sorted(
+            name
+            for name, each in states.items()
+            if not each.is_retired and each.watches_disks and each.last_ms < as_of_ms - SILENT_AFTER_MS
+        )
+    )
+    findings = [*doubled, *(_hole(loss) for loss in losses)]
+    findings += [
+        _about("AUD-03", "W", name, str(states[name].runs[-1].incarnation), "it was not heard up to the cut")
+        for name in silent
+    ]
+    return Heard(states=states, losses=tuple(losses), findings=tuple(findings), silent=silent)
 
 
 def _log_of(event: Event | None) -> str:
@@ -210,22 +328,19 @@ def _log_of(event: Event | None) -> str:
     return f"{event.log.topic_id}:{event.log.partition}"
 
 
-def _losses(state: EmitterState, times: Mapping[Speaker, list[tuple[int, int]]]) -> Iterable[Loss]:
+def _losses(state: EmitterState, around: Mapping[Speaker, Around]) -> Iterable[Loss]:
     for run in state.runs:
         if not run.holes:
             continue
         speaker = Speaker(state.broker_id, state.component, run.incarnation)
-        heard = sorted(times.get(speaker, ()))
-        first, end = run.holes[0][0], run.holes[-1][1]
-        before = [at_ms for seq, at_ms in heard if seq < first]
-        behind = [at_ms for seq, at_ms in heard if seq >= end - 1]
+        before_ms, behind_ms = around.get(speaker, NOT_AROUND)
         is_latest = run is state.runs[-1]
         placed = {log: _missing(each) for log, each in state.log_numbers.items()} if is_latest else {}
         yield Loss(
             speaker=speaker,
             numbers=run.holes,
-            from_ms=before[-1] if before else 0,
-            to_ms=behind[0] if behind else run.last_ms,
+            from_ms=before_ms or 0,
+            to_ms=run.last_ms if behind_ms is None else behind_ms,
             placed={log: each for log, each in placed.items() if each},
             unplaced=max(0, count(run.holes) - sum(count(each) for each in placed.values())),
             watches_disks=state.watches_disks,
@@ -236,8 +351,11 @@ def _missing(numbers: Spans) -> Spans:
     return cut(span(0, numbers[-1][1]), numbers) if numbers else NONE
 
 
-def _two_payloads(said: Iterable[Told]) -> Iterable[AboutEmitter]:
-    """AUD-02, within what is heard at once: under one number, and under one id, whoever says it."""
+def two_payloads(said: Iterable[Told]) -> Iterable[AboutEmitter]:
+    """AUD-02, within what is heard at once: under one number, and under one id, whoever says it.
+
+    A beat and a reading of the watermark are no acts: nobody tells them again under another number.
+    """
     by_number: dict[tuple[Speaker, int], Event | None] = {}
     by_id: dict[str, Event] = {}
     told_of = set()
@@ -247,7 +365,7 @@ def _two_payloads(said: Iterable[Told]) -> Iterable[AboutEmitter]:
         is_other = number in by_number and by_number[number] != told.event
         by_number.setdefault(number, told.event)
         anchor = f"{told.speaker.incarnation}:{told.seq}"
-        if told.event is not None and not isinstance(told.event, Heartbeat):
+        if told.event is not None and not isinstance(told.event, NO_ACTS):
             known = by_id.setdefault(told.event.event_id, told.event)
             is_other |= known != told.event
         if is_other and anchor not in told_of:

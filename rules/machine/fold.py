@@ -121,14 +121,19 @@ _ALLOWS = (PolicyDeclared, OperationAuthorised, TrimCertified)
 
 def fold(state: LogState, said: Iterable[Told], terms: Terms, *, as_of_ms: int | None = None) -> LogState:
     """Everything that was said, in its order, up to the cut; then the time that passes until it."""
-    made = copied(state)
-    for told in in_order(said):
+    return fold_line(copied(state), in_order(said), terms, as_of_ms=as_of_ms)
+
+
+def fold_line(state: LogState, line: Iterable[Told], terms: Terms, *, as_of_ms: int | None) -> LogState:
+    """The same of what comes in order, one after another. It is `state` itself that changes."""
+    holding: conditions.Holding | None = None
+    for told in line:
         if as_of_ms is None or told.observed_at_ms <= as_of_ms:
-            _step(made, told, terms)
-    if as_of_ms is not None and as_of_ms > made.clock_ms and made.events:
-        _tick(made, authority.terms_here(made, terms), as_of_ms)
-        made.clock_ms = as_of_ms
-    return made
+            holding = _step(state, told, terms, holding)
+    if as_of_ms is not None and as_of_ms > state.clock_ms and state.events:
+        _tick(state, authority.terms_here(state, terms), as_of_ms)
+        state.clock_ms = as_of_ms
+    return state
 
 
 def step(state: LogState, told: Told, terms: Terms) -> tuple[LogState, list[Found]]:
@@ -152,23 +157,26 @@ def is_late(state: LogState, told: Told) -> bool:
     )
 
 
-def _step(state: LogState, told: Told, terms: Terms) -> None:
+def _step(
+    state: LogState, told: Told, terms: Terms, holding: conditions.Holding | None = None
+) -> conditions.Holding | None:
+    """What holds after it; `holding`: what held after the step before."""
     event = told.event
     if event is not None and not concerns(event, state.log, state.topic):
-        return
+        return holding
     if _is_heard(state, told):
-        return
+        return holding
     terms = authority.terms_here(state, terms)
     _hear(state, told, terms)
     now_ms = max(state.clock_ms, told.observed_at_ms)
-    _tick(state, terms, now_ms)
+    _tick(state, terms, now_ms, holding)
     state.clock_ms = now_ms
     state.position = max(state.position or _position(told), _position(told))
     state.events += 1
     state.first_ms = now_ms if state.first_ms is None else state.first_ms
     if event is not None:
         _apply(state, event, told, terms, now_ms)
-    conditions.watch(state, terms, now_ms)
+    return conditions.watch(state, terms, now_ms)
 
 
 def _apply(state: LogState, event: Event, told: Told, terms: Terms, now_ms: int) -> None:
@@ -205,9 +213,11 @@ def _topic_key(key: str) -> str:
     return "retention.ms" if plain in ("retention.minutes", "retention.hours") else plain
 
 
-def _tick(state: LogState, terms: Terms, now_ms: int) -> None:
-    obligations.review(state, terms, now_ms)
-    conditions.watch(state, terms, now_ms)
+def _tick(state: LogState, terms: Terms, now_ms: int, holding: conditions.Holding | None = None) -> None:
+    if obligations.is_waiting(state):
+        obligations.review(state, terms, now_ms)
+        holding = None
+    conditions.watch(state, terms, now_ms, holding)
     _forget(state, terms, now_ms)
 
 

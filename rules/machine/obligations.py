@@ -46,6 +46,19 @@ from rules.machine.terms import Terms
 SAME_AS_TOTAL = -2  # local.retention.*
 
 
+def is_waiting(state: LogState) -> bool:
+    """Whether a review can change anything at all."""
+    return bool(
+        state.deviations
+        or state.rises
+        or state.fallbacks
+        or state.topic_deletion_due_ms is not None
+        or any(replica.advances for replica in state.replicas.values())
+        or any(not removal.is_decided for removal in state.removals)
+        or any(permit.sort == "request" for permit in state.permits)
+    )
+
+
 def review(state: LogState, terms: Terms, now_ms: int) -> None:
     """Decide whatever is due."""
     deviations.decide(state, terms, now_ms)

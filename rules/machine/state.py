@@ -16,7 +16,7 @@ Invariant: only `fold` changes a state, and only one that it made itself; whoeve
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rules.identity import LogId
 from rules.machine.spans import NONE, Spans
@@ -365,6 +365,10 @@ class LogState:
     policy_base: dict[str, dict[str, str]] = field(default_factory=dict)
     policy_base_offset: int = -1
     policy: list[Declared] = field(default_factory=list)
+    # What these come to now; not carried.
+    policy_memo: tuple[tuple[int, int, int], Any] | None = field(
+        default=None, compare=False, repr=False, metadata={"is_carried": False}
+    )
     adopted: dict[str, str | None] = field(default_factory=dict)
     permits: list[Permit] = field(default_factory=list)
     holds: dict[str, Hold] = field(default_factory=dict)

@@ -15,7 +15,8 @@ Invariant: the order is a function of the set of what was said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,8 +35,15 @@ from rules.events import (
 )
 from rules.identity import LogId
 
-TIER_FACTS = (CopyStarted, CopyFinished, DeleteStarted, DeleteFinished, LeadershipClaimed)
-KRAFT_FACTS = (LeaderChanged, IsrChanged)
+Kinds = tuple[type[Event], ...]
+TIER_FACTS: Kinds = (
+    CopyStarted,
+    CopyFinished,
+    DeleteStarted,
+    DeleteFinished,
+    LeadershipClaimed,
+)
+KRAFT_FACTS: Kinds = (LeaderChanged, IsrChanged)
 
 
 class Speaker(NamedTuple):
@@ -78,12 +86,36 @@ class Told:
 def in_order(said: Iterable[Told]) -> list[Told]:
     """Each number once, in the order in which it is judged."""
     once: dict[tuple[Speaker, int], Told] = {}
-    for each in said:
+    for each in sorted(said, key=lambda each: each.order):
         once.setdefault((each.speaker, each.seq), each)
-    line = sorted(once.values(), key=lambda each: each.order)
-    _by_own_clock(line, TIER_FACTS)
-    _by_own_clock(line, KRAFT_FACTS)
-    return line
+    return list(in_line([each for each in once.values() if has_own_clock(each)], once.values()))
+
+
+def in_line(facts: Iterable[Told], said: Iterable[Told]) -> Iterator[Told]:
+    """The same of what is sorted already, one after another: nothing is held but `facts`, which are those of
+    `said` that have a clock of their own. What is numbered in the log may come twice, side by side or not:
+    who folds it knows what was heard."""
+    once = {(each.speaker, each.seq): each for each in reversed([*facts])}
+    waiting = [
+        deque(sorted((each for each in once.values() if _own_clock(each, kinds) is not None), key=_by(kinds)))
+        for kinds in (TIER_FACTS, KRAFT_FACTS)
+    ]
+    seen: set[tuple[Speaker, int]] = set()
+    last: tuple[Speaker, int] | None = None
+    for each in said:
+        number = (each.speaker, each.seq)
+        is_fact = number in once
+        if number == last or number in seen:
+            continue
+        last = number
+        if is_fact or each.log_seq is None:
+            seen.add(number)
+        clock = next((at for at, kinds in enumerate((TIER_FACTS, KRAFT_FACTS)) if _is_of(each, kinds)), None)
+        yield each if clock is None or not waiting[clock] else waiting[clock].popleft()
+
+
+def has_own_clock(told: Told) -> bool:
+    return _is_of(told, TIER_FACTS) or _is_of(told, KRAFT_FACTS)
 
 
 def concerns(event: Event, log: LogId, topic: str) -> bool:
@@ -102,13 +134,14 @@ def concerns(event: Event, log: LogId, topic: str) -> bool:
     return getattr(event, "topic", None) in (None, topic)
 
 
-def _by_own_clock(line: list[Told], kinds: tuple[type[Event], ...]) -> None:
-    places = [at for at, each in enumerate(line) if _own_clock(each, kinds) is not None]
-    facts = sorted((line[at] for at in places), key=lambda each: (_own_clock(each, kinds) or 0, each.order))
-    for at, fact in zip(places, facts, strict=True):
-        line[at] = fact
+def _by(kinds: Kinds) -> Callable[[Told], tuple[int, Order]]:
+    return lambda each: (_own_clock(each, kinds) or 0, each.order)
 
 
-def _own_clock(told: Told, kinds: tuple[type[Event], ...]) -> int | None:
+def _is_of(told: Told, kinds: Kinds) -> bool:
+    return _own_clock(told, kinds) is not None
+
+
+def _own_clock(told: Told, kinds: Kinds) -> int | None:
     offset: int | None = getattr(told.event, "metadata_offset", None)
     return offset if isinstance(told.event, kinds) else None

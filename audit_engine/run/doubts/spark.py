@@ -12,18 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.evidence.spark import told_to
 from audit_engine.run.gate import Expected
-from audit_engine.run.groups.spark import EMITTER
 from audit_engine.run.one_log import Doubt
-from audit_engine.run.told import COLUMNS, told_of
+from audit_engine.run.told import COLUMNS
 from audit_engine.tables.columns import ENVELOPE
-from rules.events import EmitterRetired
 
 _TYPES = {column.name: column.sql_type for column in ENVELOPE}
 _GAPS = f"ARRAY<STRUCT<{', '.join(f'{name}: {_TYPES[name]}' for name in COLUMNS)}, body: STRING>>"
-
-
-# What a run as a whole is told of each emitter.
-HEARD = (*EMITTER, "is_silent", "watches_disks", "new_gaps", "findings")
 
 
 def silent(heard: Iterable[Row]) -> tuple[Doubt, ...]:
@@ -49,17 +43,6 @@ def unmet(expected: tuple[Expected, ...]) -> tuple[Doubt, ...]:
         for cluster_id, broker_id, _ in each.emitters
     ]
     return (*whole, *some)
-
-
-def retired_emitters(events: DataFrame) -> frozenset[tuple[str, int, str]]:
-    """Cluster, broker and component of each emitter that somebody says to be no more; its state remembers."""
-    rows = events.where(F.col("kind") == EmitterRetired.kind).collect()
-    said = [(row["cluster_id"], told_of(row.asDict()).event) for row in rows]
-    return frozenset(
-        (cluster_id, event.broker_id, event.component)
-        for cluster_id, event in said
-        if isinstance(event, EmitterRetired)
-    )
 
 
 def gaps(emitters: DataFrame, column: str, logs: DataFrame) -> DataFrame:

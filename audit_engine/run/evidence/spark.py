@@ -39,18 +39,26 @@ def until(events: DataFrame, offsets: Offsets) -> DataFrame:
     return events.where(F.col("kafka_offset") < _offset_of(offsets))
 
 
-def since(events: DataFrame, cut: Cut) -> DataFrame:
+def since(events: DataFrame, cut: Cut, *, by_day: bool = True) -> DataFrame:
     """The run's slice: what is new, what came from the quarantine, and what the run before had read and left.
 
-    All of it was ingested after that run's moment, by whatever clock: days well before it are not opened.
+    All of it was ingested after that run's moment: by day, days well before it are not opened, as ingest's
+    clock has them. `is_new`: no run has read it.
     """
     slice_ = until(events, cut.end_offsets)
     is_new = F.col("kafka_offset") >= _offset_of(cut.begin_offsets)
     if cut.since_ms is None:
-        return slice_.where(is_new)
-    first_day = F.to_date(F.timestamp_millis(F.lit(cut.since_ms - CLOCKS_APART_MS)))
+        return slice_.where(is_new).withColumn("is_new", F.lit(True))
+    if by_day:
+        slice_ = slice_.where(is_from_day(cut.since_ms))
     was_left = F.col("observed_at_ms") > cut.since_ms
-    return slice_.where((F.col("ingest_day") >= first_day) & (is_new | was_left | _is_in(cut.replayed)))
+    marked = slice_.withColumn("is_new", is_new | _is_in(cut.replayed))
+    return marked.where(F.col("is_new") | was_left)
+
+
+def is_from_day(moment_ms: int) -> Column:
+    """Whether it was ingested after a moment, by whatever clock."""
+    return F.col("ingest_day") >= F.to_date(F.timestamp_millis(F.lit(moment_ms - CLOCKS_APART_MS)))
 
 
 def _is_in(ranges: Mapping[int, Sequence[Range]]) -> Column:
@@ -70,7 +78,8 @@ def since_offsets(rows: DataFrame, offsets: Offsets) -> DataFrame:
 def told(events: DataFrame) -> DataFrame:
     """What a run takes of each row: its place, when it came, and its own fields as they came."""
     body = F.when(F.col("is_read"), F.col("body")).alias("body")
-    return events.select(*COLUMNS, "log_id", "kafka_timestamp_ms", body)
+    is_new = F.col("is_new") if "is_new" in events.columns else F.lit(True).alias("is_new")
+    return events.select(*COLUMNS, "log_id", "payload_hash", "kafka_timestamp_ms", is_new, body)
 
 
 def of_logs(rows: DataFrame) -> DataFrame:

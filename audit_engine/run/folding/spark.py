@@ -10,6 +10,7 @@ Owns which log takes which way. Invariant: whichever it takes, it comes to the s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,15 +20,25 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.cut import Cut
 from audit_engine.run.doubts.spark import gaps
-from audit_engine.run.evidence.spark import KEY, distinct_logs, keyed, of_logs, shared, told, told_to, until
-from audit_engine.run.groups.spark import each_log
+from audit_engine.run.evidence.spark import (
+    KEY,
+    distinct_logs,
+    is_from_day,
+    keyed,
+    of_logs,
+    shared,
+    told,
+    told_to,
+    until,
+)
+from audit_engine.run.groups.spark import LOG_KEY, each_log
 from audit_engine.run.one_log import Task
 from audit_engine.run.results.spark import Results
 from audit_engine.run.screen.spark import excused, in_doubt, numbers
 from audit_engine.tables.results import RESULTS, STATE, STATEMENTS
 from rules.machine.verdict import Verdict
 
-LOG_KEY = tuple(f"log_{name}" for name in KEY)
+FEW_LOGS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,8 @@ class Folded:
     stated: DataFrame
     judged: DataFrame
     said: list[Row]
+    folded: int
+    excused: int
 
 
 class Folding:
@@ -74,13 +87,13 @@ class Folding:
         carried = self._of_before(STATEMENTS, slice_.before)
         logs = distinct_logs(of_logs(slice_.rows), carried)
         own, others = keyed(of_logs(slice_.rows)), _told_by_others(slice_, carried, logs)
-        excused_logs = None
+        excused_logs, of_excused = None, list[Row]()
         if slice_.may_excuse:
             excused_logs = self._kept(_excused(slice_, carried, others))
+            of_excused = _said(excused_logs.withColumns(_of_excused()))
             logs = logs.join(excused_logs, list(KEY), "left_anti")
         said = own if others is None else own.unionByName(others)
-        asked = self._kept(_asked(slice_.cut, logs, carried, said))
-        first = self._kept(self._first_look(slice_, asked, said))
+        first = self._kept(self._first_look(slice_, self._kept(_asked(slice_.cut, logs, carried)), said))
         of_each = _said(first)
         judged = first.where(F.col("late_ms").isNull())
         if any(each["late_ms"] is not None for each in of_each):
@@ -93,21 +106,26 @@ class Folding:
         if excused_logs is not None:
             columns = [each.name for each in RESULTS[STATEMENTS] if each.name not in ("run", "attempt")]
             stated = stated.select(*columns).unionByName(excused_logs.select(*columns))
-            of_each += _said(excused_logs.withColumns(_of_excused()))
-        return Folded(stated=stated, judged=judged, said=of_each)
+        return Folded(
+            stated=stated,
+            judged=judged,
+            said=of_each + of_excused,
+            folded=len(of_each),
+            excused=len(of_excused),
+        )
 
     def _first_look(self, slice_: Slice, asked: DataFrame, said: DataFrame) -> DataFrame:
         """Each log over what is carried of it; of one whose state is of an earlier run, from when on it is
         to be folded again."""
         logs = asked.where("NOT is_stale")
-        own = said.join(
-            logs.select(*[F.col(name).alias(f"log_{name}") for name in KEY]), list(LOG_KEY), "left_semi"
-        )
+        own = said.join(_named(logs), list(LOG_KEY), "left_semi")
         is_first = slice_.cut.previous is None
-        new_logs = logs.where("is_new")
-        if is_first or not new_logs.isEmpty():
+        [counts] = asked.agg(
+            F.count_if("is_new").alias("new"), F.count_if("is_stale").alias("stale")
+        ).collect()
+        if counts["new"]:
             ever = slice_.rows if is_first else told(until(self._events(), slice_.cut.end_offsets))
-            own = own.unionByName(told_to(shared(ever), new_logs))
+            own = own.unionByName(told_to(shared(ever), logs.where("is_new")))
         states = self._of_before(STATE, slice_.before).select(*KEY, "state")
         tasks = logs.join(states, list(KEY), "left").select(
             *KEY,
@@ -117,29 +135,63 @@ class Folding:
             F.lit(False).alias("is_again"),
         )
         judged = each_log(own, tasks, slice_.task)
-        if not slice_.may_excuse and not is_first and asked.where("is_stale").isEmpty():
+        if not counts["stale"]:
             return judged
-        stale = asked.where("is_stale").select(*KEY, "topic", "late_ms")
+        stale = asked.where("is_stale").select(*KEY, "topic")
+        first_said = said.join(_named(stale), list(LOG_KEY), "left_semi").groupBy(*LOG_KEY)
+        since = first_said.agg(F.min("observed_at_ms").alias("late_ms")).select(
+            *[F.col(f"log_{name}").alias(name) for name in KEY], "late_ms"
+        )
+        # A state that is older than all that was said since has nothing of it.
+        never = F.lit(slice_.cut.as_of_ms + 1)
+        stale = stale.join(since, list(KEY), "left").withColumn("late_ms", F.coalesce("late_ms", never))
         return judged.unionByName(stale, allowMissingColumns=True)
 
     def _second_look(self, slice_: Slice, late: DataFrame) -> DataFrame:
-        """Over the last state that has nothing of what comes after `late_ms`."""
-        cut = slice_.cut
-        events = told(until(self._events(), cut.end_offsets))
-        earlier = self._results.earlier_states(cut.run).select(*KEY, "run", "state", "position_ms")
-        bases = (
+        """Over the last state that has nothing of what comes after `late_ms`; of the events, only those that
+        no such state can have are read."""
+        results, previous = self._results, slice_.cut.previous or 0
+        earlier = results.earlier_states(range(1, previous + 1), *KEY, "run", "position_ms")
+        found = (
             late.join(earlier, list(KEY))
             .where(F.col("position_ms") < F.col("late_ms"))
             .groupBy(*KEY)
-            .agg(F.max_by("state", "run").alias("base"))
+            .agg(F.max("run").alias("base_run"))
         )
-        own = of_logs(events).join(late.select(*KEY), list(KEY), "left_semi")
-        said = keyed(own).unionByName(told_to(shared(events), late))
-        said = said.unionByName(gaps(slice_.emitters, "gaps", late))
-        tasks = late.join(bases, list(KEY), "left").select(
-            *KEY, "topic", F.lit(None).cast("binary").alias("carried"), "base", F.lit(True).alias("is_again")
+        placed = self._kept(late.join(found, list(KEY), "left"))
+        runs = [row["base_run"] for row in placed.select("base_run").distinct().collect()]
+        based = [each for each in runs if each is not None]
+        states = results.earlier_states(based, *KEY, "run", "state").withColumnRenamed("run", "base_run")
+        tasks = placed.join(states, [*KEY, "base_run"], "left").select(
+            *KEY,
+            "topic",
+            F.lit(None).cast("binary").alias("carried"),
+            F.col("state").alias("base"),
+            F.lit(True).alias("is_again"),
         )
+        said = gaps(slice_.emitters, "gaps", placed)
+        if None in runs:
+            said = said.unionByName(self._said_to(slice_.cut, placed.where("base_run IS NULL"), None))
+        if based:
+            said = said.unionByName(
+                self._said_to(slice_.cut, placed.where("base_run IS NOT NULL"), min(based))
+            )
         return each_log(said, tasks, slice_.task)
+
+    def _said_to(self, cut: Cut, logs: DataFrame, run: int | None) -> DataFrame:
+        """All that was said to these logs up to the cut; where their states are no older than a run's, what
+        none of them can have: ingested after its moment, as ingest's days have it while they are trusted."""
+        events = until(self._events(), cut.end_offsets)
+        if run is not None:
+            after = [each for each in self._results.finished() if run < each["run"] < cut.run]
+            if all(json.loads(each["counts"]).get("by_day", each["run"] == 1) for each in after):
+                events = events.where(is_from_day(self._results.run_row(run)["as_of_ms"]))
+        ids = logs.select(F.concat_ws(":", "topic_id", "partition").alias("log_id")).distinct()
+        few = [row["log_id"] for row in ids.limit(FEW_LOGS + 1).collect()]
+        own = of_logs(told(events)).join(logs.select(*KEY), list(KEY), "left_semi")
+        if len(few) <= FEW_LOGS:  # of a day that is ordered by it, few files
+            own = own.where(F.col("log_id").isin(few))
+        return keyed(own).unionByName(told_to(shared(told(events)), logs))
 
     def _of_before(self, name: str, before: Mapping[str, Any] | None) -> DataFrame:
         return self._results.nothing(name) if before is None else self._results.of(name, before)
@@ -167,22 +219,21 @@ def _excused(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> Dat
     return excused(calm, said, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
 
 
-def _asked(cut: Cut, logs: DataFrame, carried: DataFrame, said: DataFrame) -> DataFrame:
-    """Logs to be judged. Stale: its last state is of a run before the last; a state that is older than all
-    that was said since has nothing of it."""
+def _asked(cut: Cut, logs: DataFrame, carried: DataFrame) -> DataFrame:
+    """Logs to be judged. Stale: its last state is of a run before the last."""
     known = carried.select(*KEY, F.coalesce("state_run", F.lit(cut.previous)).alias("state_run"))
-    named = [F.col(f"log_{name}").alias(name) for name in KEY]
-    first_said = said.groupBy(*LOG_KEY).agg(F.min("observed_at_ms").alias("late_ms"))
-    of_each = logs.join(known.withColumn("is_known", F.lit(True)), list(KEY), "left").join(
-        first_said.select(*named, "late_ms"), list(KEY), "left"
-    )
+    of_each = logs.join(known.withColumn("is_known", F.lit(True)), list(KEY), "left")
     return of_each.select(
         *KEY,
         "topic",
         F.col("is_known").isNull().alias("is_new"),
         F.coalesce(F.col("state_run") < (cut.previous or 0), F.lit(False)).alias("is_stale"),
-        F.coalesce("late_ms", F.lit(cut.as_of_ms + 1)).alias("late_ms"),
     )
+
+
+def _named(logs: DataFrame) -> DataFrame:
+    """Their keys as rows that are told to logs have them."""
+    return logs.select(*[F.col(name).alias(f"log_{name}") for name in KEY])
 
 
 def _said(judged: DataFrame) -> list[Row]:

@@ -1,12 +1,19 @@
-"""`one_log` and `one_emitter` over all logs and emitters: grouped, where the data is, Arrow in and out.
+"""`one_log` and `one_emitter` over all logs and emitters, where the data is, Arrow in and out.
+
+    each_emitter  grouped: of an emitter a worker sees the words that its numbers fill
+    each_log      streamed: of a log a worker holds one batch of its rows, and its state. Rows come sorted:
+
+                      what is asked of the log | its facts, by their own clocks | all that was said, in order
 
 Owns the columns that go in and come out. Invariant: one row a log, and one an emitter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +23,20 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from audit_engine.run.evidence.spark import KEY
-from audit_engine.run.one_emitter import HeardBefore, listen_to
-from audit_engine.run.one_log import Judged, Late, Task, judge, judge_again
+from audit_engine.run.listening import said_of
+from audit_engine.run.one_emitter import HeardBefore, Slice, listen_to
+from audit_engine.run.one_log import Judged, Late, Line, Task, judge, judge_again
+from audit_engine.run.told import told_of
 from audit_engine.tables.results import CALM
 from rules.identity import LogId
+from rules.machine.emitters import Around
+from rules.machine.told import KRAFT_FACTS, TIER_FACTS, has_own_clock
 
 EMITTER = ("cluster_id", "broker_id", "component")
+LOG_KEY = tuple(f"log_{name}" for name in KEY)
+LOGS_AT_ONCE = 64  # judged logs, to a batch that goes out
+_ASKED, _FACT, _SAID = 0, 1, 2
+_ORDER = ("observed_at_ms", "emitter_broker_id", "emitter_component", "emitter_incarnation", "emitter_seq")
 _JUDGED = (
     "cluster_id STRING, topic_id STRING, partition INT, topic STRING, late_ms BIGINT, state BINARY,"
     " position_ms BIGINT, findings STRING, verdict STRING, statement STRING, statement_hash STRING,"
@@ -29,32 +44,40 @@ _JUDGED = (
 )
 _HEARD = (
     "cluster_id STRING, broker_id INT, component STRING, state STRING, gaps STRING, new_gaps STRING,"
-    " findings STRING, is_silent BOOLEAN, watches_disks BOOLEAN"
+    " findings STRING, is_silent BOOLEAN, watches_disks BOOLEAN,"
+    " holes ARRAY<STRUCT<incarnation: BIGINT, first: BIGINT, end: BIGINT>>"
 )
+Emitter = tuple[str, int, str]
 
 
-def each_emitter(
-    rows: DataFrame, known: DataFrame, task: Task, retired: frozenset[tuple[str, int, str]]
-) -> DataFrame:
-    """Each emitter of `rows` or `known` by itself; `known` is what is carried."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """What listening takes beside the words: by emitter, rows that came twice, and what borders on holes."""
+
+    task: Task
+    retired: frozenset[Emitter] = frozenset()
+    doubled: Mapping[Emitter, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    around: Mapping[Emitter, Mapping[int, Around]] = field(default_factory=dict)
+
+    def knowing(self, around: Mapping[Emitter, Mapping[int, Around]]) -> Listeners:
+        return replace(self, around=around)
+
+
+def each_emitter(words: DataFrame, known: DataFrame, listeners: Listeners) -> DataFrame:
+    """Each emitter of `words` or `known` by itself; `known` is what is carried."""
     schema = _struct(_HEARD)
     arrow = to_arrow_schema(schema)
 
     def listened(key: tuple[Any, ...], told: pa.Table, before: pa.Table) -> pa.Table:
-        return pa.Table.from_pylist([_of_emitter(key, told, before, task, retired)], schema=arrow)
+        return pa.Table.from_pylist([_of_emitter(key, told, before, listeners)], schema=arrow)
 
-    told = rows.groupBy("cluster_id", "emitter_broker_id", "emitter_component")
-    return told.cogroup(
-        _renamed(known, "known").groupBy(*[f"known_{name}" for name in EMITTER])
-    ).applyInArrow(listened, schema)
+    carried = known.select(*[F.col(name).alias(f"known_{name}") for name in known.columns])
+    own = words.groupBy(*EMITTER)
+    return own.cogroup(carried.groupBy(*[f"known_{name}" for name in EMITTER])).applyInArrow(listened, schema)
 
 
 def _of_emitter(
-    key: tuple[Any, ...],
-    told: pa.Table,
-    known: pa.Table,
-    task: Task,
-    retired: frozenset[tuple[str, int, str]],
+    key: tuple[Any, ...], words: pa.Table, known: pa.Table, listeners: Listeners
 ) -> dict[str, Any]:
     cluster_id, broker_id, component = (each.as_py() for each in key)
     rows = known.rename_columns([name.removeprefix("known_") for name in known.column_names]).to_pylist()
@@ -62,43 +85,76 @@ def _of_emitter(
     if rows:
         [row] = rows
         before = HeardBefore(state=row["state"], gaps=row["gaps"], findings=row["findings"])
-    heard = listen_to(
-        cluster_id,
-        f"{broker_id}/{component}",
-        told.to_pylist(),
-        before,
-        task,
-        is_retired=(cluster_id, broker_id, component) in retired,
+    name = (cluster_id, broker_id, component)
+    of_it = Slice(
+        said=said_of(broker_id, component, words.to_pylist()),
+        doubled=listeners.doubled.get(name, ()),
+        around=listeners.around.get(name, {}),
+        is_retired=name in listeners.retired,
     )
-    place = {"cluster_id": cluster_id, "broker_id": broker_id, "component": component}
+    heard = listen_to(*name, of_it, before, listeners.task)
+    place = dict(zip(EMITTER, name, strict=True))
     return place | {name: getattr(heard, name) for name in heard.__slots__}
 
 
 def each_log(rows: DataFrame, tasks: DataFrame, task: Task) -> DataFrame:
-    """Each log of `tasks` by itself, with its rows; runs where the data is."""
+    """Each log of `tasks` by itself, with its rows; those of a log that nobody asked about go nowhere."""
     schema = _struct(_JUDGED)
     arrow = to_arrow_schema(schema)
 
-    def judged(key: tuple[Any, ...], told: pa.Table, asked: pa.Table) -> pa.Table:
-        return pa.Table.from_pylist(list(_of_log(told, asked, task)), schema=arrow)
+    def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        logs = judged_logs(batches, task)
+        while some := list(islice(logs, LOGS_AT_ONCE)):
+            yield pa.RecordBatch.from_pylist(some, schema=arrow)
 
-    asked = _renamed(tasks, "asked")
-    told = rows.groupBy(*[f"log_{name}" for name in KEY])
-    return told.cogroup(asked.groupBy(*[f"asked_{name}" for name in KEY])).applyInArrow(judged, schema)
+    return _lined_up(rows.where(F.col("observed_at_ms") <= task.as_of_ms), tasks).mapInArrow(judged, schema)
 
 
-def _of_log(told: pa.Table, asked: pa.Table, task: Task) -> Iterator[dict[str, Any]]:
-    """One row, or none for rows of a log that nobody asked about."""
-    names = [name.removeprefix("asked_") for name in asked.column_names]
-    for each in asked.rename_columns(names).to_pylist():
-        log = LogId(each["cluster_id"], each["topic_id"], each["partition"])
-        rows = told.to_pylist()
-        found: Judged | Late
-        if each["is_again"]:
-            found = judge_again(log, each["topic"], rows, each["base"], task)
-        else:
-            found = judge(log, each["topic"], rows, each["carried"], task)
-        yield {**{name: each[name] for name in (*KEY, "topic", "is_again")}, **_columns(found)}
+def _lined_up(rows: DataFrame, tasks: DataFrame) -> DataFrame:
+    """Each log's task, facts and events side by side, in this order."""
+    has_clock = F.col("kind").isin(*[each.kind for each in (*TIER_FACTS, *KRAFT_FACTS)]) & F.col("is_read")
+    offset = F.when(has_clock, F.get_json_object("body", "$.metadata_offset").cast("bigint"))
+    both = F.array(F.lit(_FACT), F.lit(_SAID))
+    said = rows.withColumn("clock", offset)
+    said = said.withColumn(
+        "part", F.explode(F.when(F.col("clock").isNull(), F.array(F.lit(_SAID))).otherwise(both))
+    )
+    asked = tasks.select(
+        *[F.col(name).alias(f"log_{name}") for name in (*KEY, "topic")],
+        *("carried", "base", "is_again"),
+        F.lit(_ASKED).alias("part"),
+    )
+    clock = F.when(F.col("part") == _FACT, F.col("clock"))
+    line = said.unionByName(asked, allowMissingColumns=True).repartition(*LOG_KEY)
+    return line.sortWithinPartitions(*LOG_KEY, "part", clock, *_ORDER, F.xxhash64("body"))
+
+
+def judged_logs(batches: Iterable[pa.RecordBatch], task: Task) -> Iterator[dict[str, Any]]:
+    """One row a log. No more is held than a batch, and the facts and the state of one log."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for _, of_log in groupby(rows, key=itemgetter(*LOG_KEY)):
+        line = iter(of_log)
+        asked = next(line)
+        if asked["part"] == _ASKED:
+            yield _of_log(asked, line, task)
+
+
+def _of_log(asked: Mapping[str, Any], own: Iterator[Mapping[str, Any]], task: Task) -> dict[str, Any]:
+    log, topic = LogId(*(asked[name] for name in LOG_KEY)), asked["log_topic"]
+    facts, first = [], []
+    for row in own:
+        if row["part"] != _FACT:
+            first.append(row)
+            break
+        facts.append(told_of(row))
+    line = Line(facts=[*filter(has_own_clock, facts)], said=map(told_of, chain(first, own)))
+    found: Judged | Late
+    if asked["is_again"]:
+        found = judge_again(log, topic, line, asked["base"], task)
+    else:
+        found = judge(log, topic, line, asked["carried"], task)
+    place = dict(zip(KEY, log, strict=True))
+    return {**place, "topic": topic, "is_again": asked["is_again"], **_columns(found)}
 
 
 def _columns(found: Judged | Late) -> dict[str, Any]:
@@ -115,11 +171,6 @@ def _columns(found: Judged | Late) -> dict[str, Any]:
         "words": found.words,
         "calm": None if found.calm is None else asdict(found.calm),
     }
-
-
-def _renamed(frame: DataFrame, prefix: str) -> DataFrame:
-    """Both sides of a group come from the same tables, which Spark refuses to tell apart by name."""
-    return frame.select(*[F.col(name).alias(f"{prefix}_{name}") for name in frame.columns])
 
 
 def _struct(spelled: str) -> T.StructType:

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from audit_engine.run.cut import Cut, cut_of
 from audit_engine.run.decisions import suppressions
 from audit_engine.run.decisions.spark import Decisions
-from audit_engine.run.doubts.spark import HEARD, gaps, retired_emitters, silent
+from audit_engine.run.doubts.spark import gaps, silent
 from audit_engine.run.errors import NothingIngested
 from audit_engine.run.evidence.spark import (
     KEY,
@@ -35,7 +35,9 @@ from audit_engine.run.evidence.spark import (
     until,
 )
 from audit_engine.run.fleet import standing
-from audit_engine.run.groups.spark import each_emitter, each_log
+from audit_engine.run.groups.spark import each_log
+from audit_engine.run.kept import Kept
+from audit_engine.run.listening.spark import heard, profile, seen
 from audit_engine.run.one_log import Task
 from audit_engine.run.reading.spark import Verdicts
 from audit_engine.run.told import told_of
@@ -146,17 +148,11 @@ class History:
     def replay(self, terms: Terms, *, from_ms: int, to_ms: int) -> Replayed:
         """Every log from its first event on, as of `to_ms`; statements are of the time since `from_ms`."""
         task = Task(terms=terms, from_ms=from_ms, as_of_ms=to_ms)
-        events = self._events().where(F.col("observed_at_ms") <= to_ms).persist()
-        try:
-            emitters = each_emitter(events, self._none(EMITTERS), task, retired_emitters(events)).persist()
-            try:
-                return self._judged(
-                    events, emitters, replace(task, doubts=silent(emitters.select(*HEARD).collect()))
-                )
-            finally:
-                emitters.unpersist()
-        finally:
-            events.unpersist()
+        events = self._events().where(F.col("observed_at_ms") <= to_ms)
+        with Kept() as kept:
+            words = kept(profile(events, to_ms))
+            emitters, told = heard(events, words, seen(words), self._none(EMITTERS), task, kept)
+            return self._judged(events, emitters, replace(task, doubts=silent(told)))
 
     def _judged(self, events: DataFrame, emitters: DataFrame, task: Task) -> Replayed:
         logs = distinct_logs(of_logs(events))

@@ -14,7 +14,7 @@ Invariant: what the attempt that a run's row names has written is there in full.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -86,12 +86,22 @@ class Results:
     def cut(self, row: Mapping[str, Any]) -> Cut:
         return cut_of(row["run"], row["as_of_ms"], row["cut"])
 
-    def earlier_states(self, below_run: int) -> DataFrame:
-        """States of all finished runs before `below_run`: of others, no file is opened."""
-        finished = [each for each in self.finished() if each["run"] < below_run]
+    def earlier_states(self, runs: Iterable[int], *columns: str) -> DataFrame:
+        """Of these runs, where they were finished: of others, no file is opened, and no other column read."""
+        asked = set(runs)
+        finished = [each for each in self.finished() if each["run"] in asked]
         counts = F.col("run").isin([each["run"] for each in finished])
         wanted = counts & F.col("attempt").isin([each["attempt"] for each in finished])
-        return self._apart(self.table(STATE).where(wanted))
+        return self._apart(self.table(STATE).where(wanted).select(*columns))
+
+    def states_left(self, below_run: int) -> tuple[int, int]:
+        """Of the runs before that one: how many states they wrote, if they say so, and how many are there."""
+        finished = [each for each in self.finished() if each["run"] < below_run]
+        told = [json.loads(each["counts"]).get("folded") for each in finished]
+        if None in told:  # of before there were such counts, and before any was removed
+            return 0, 0
+        there = self.earlier_states([each["run"] for each in finished], "run").count()
+        return sum(told), there
 
     def standing(self, below_run: int) -> list[dict[str, Any]]:
         """The findings as the runs before `below_run` left them."""

@@ -51,29 +51,41 @@ class Evidence:
         self.root = str(folder / "tables")
         self._table = EvidenceTable(spark, self.root, EVENTS)
 
-    def add(self, said: Iterable[Told]) -> None:
-        """One commit behind all that is there, in the order given, on one partition."""
+    def add(self, said: Iterable[Told], *, quarantined: int | None = None, day: str = DAY) -> None:
+        """One commit behind all that is there, in the order given, on one partition. At the offset
+        `quarantined` lies a record that could not be read; `day`: of ingest's clock."""
         values = [value_of(told) for told in said]
         begin = dict(self._table.standing().next_offsets)
         first = begin.get(0, 0)
-        end = {0: first + len(values)}
-        self._commit(values, first, ranges=ranges(begin, end), next_offsets=furthest(begin, end))
+        offsets = [at for at in range(first, first + len(values) + 1) if at != quarantined]
+        end = {0: first + len(values) + (quarantined is not None)}
+        self._commit(
+            values,
+            offsets[: len(values)],
+            ranges=ranges(begin, end),
+            next_offsets=furthest(begin, end),
+            day=day,
+        )
 
     def replay(self, told: Told, offset: int) -> None:
         """A record of the past, taken up from the quarantine: it moves no offset."""
         begin = dict(self._table.standing().next_offsets)
-        self._commit([value_of(told)], offset, next_offsets=begin, replayed={0: ((offset, offset + 1),)})
+        self._commit([value_of(told)], [offset], next_offsets=begin, replayed={0: ((offset, offset + 1),)})
 
     def _commit(
         self,
         values: list[bytes],
-        first: int,
+        offsets: list[int],
         *,
         next_offsets: dict[int, int],
         ranges: dict[int, Range] | None = None,
         replayed: dict[int, tuple[Range, ...]] | None = None,
+        day: str = DAY,
     ) -> None:
-        rows = [(None, value, TOPIC, 0, first + at, self._at, 1) for at, value in enumerate(values)]
+        rows = [
+            (None, value, TOPIC, 0, offset, self._at, 1)
+            for offset, value in zip(offsets, values, strict=True)
+        ]
         records = self._spark.createDataFrame(rows, KAFKA)
         mark = Mark(
             token=uuid.uuid4().hex,
@@ -84,7 +96,7 @@ class Evidence:
             next_offsets=next_offsets,
             replayed=replayed or {},
         )
-        self._table.append(events(examined(records), DAY), mark)
+        self._table.append(events(examined(records), day), mark)
 
     def audit(
         self, terms: Terms | None = None, *, has_gate: bool = False, docs: Path | None = None

@@ -208,7 +208,7 @@ def test_an_event_that_never_came_is_no_pass(spark: SparkSession, tmp_path: Path
     of_log = [each for each in untouched.said if each.log_seq is not None and each.observed_at_ms < CUT_MS]
     lost = of_log[len(of_log) // 2]
     evidence = Evidence(spark, tmp_path)
-    evidence.add(each for each in untouched.said if each != lost)
+    evidence.add((each for each in untouched.said if each != lost), quarantined=3)
 
     without = evidence.audit(TERMS).next(END_MS)
     missing = open_findings(spark, evidence, "AUD-01")
