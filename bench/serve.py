@@ -1,6 +1,6 @@
 """3 million records through `seawall serve`, cold and cached, against the same consumer on the broker.
 
-One partition, records of 100 bytes, batches as a producer makes them by default, segments of 64 MiB, the
+One partition, records of 100 bytes, batches as a producer makes them by default, segments of 32 MiB, the
 bucket versitygw's on this machine. The consumer is confluent-kafka with its defaults but for
 fetch.queue.backoff.ms (5): by default librdkafka pauses for a second whenever it has 100,000 records at hand,
 and then all peers come to the same. It is a process of its own, its start included, and checks that each
@@ -42,7 +42,7 @@ from tiering.store.s3 import S3Store, S3StoreSettings
 TOPIC = "bench-serve"
 RECORDS = int(os.environ.get("SEAWALL_BENCH_RECORDS", "3000000"))
 RECORD_BYTES = 100
-SEGMENT_BYTES = 64 * 1024 * 1024
+SEGMENT_BYTES = 32 * 1024 * 1024
 CONSUMERS = 10
 START_S = 60.0
 STOP_S = 30.0
@@ -56,7 +56,8 @@ def main() -> None:
         gateway = stack.enter_context(VersityGateway(program(), folder / "s3"))
         bucket = gateway.new_bucket()
         _produce(cluster)
-        tier_to(cluster, _store(gateway, bucket), TOPIC)
+        in_tier = tier_to(cluster, _store(gateway, bucket), TOPIC).end
+        assert in_tier > 0.9 * RECORDS, in_tier
         settings = _settings(folder, cluster, gateway, bucket)
         peaks: list[int] = []
 
