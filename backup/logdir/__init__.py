@@ -7,7 +7,8 @@
     apply       the steps in one log dir, each of which may be the last; and back again
     retention   whether brokers would delete what is put back (pure)
     outage      which brokers must stop, and what goes offline with them (pure)
-    kafka       what is asked of the cluster before, and checked after
+    prospect    what is asked of the cluster before: retention, outage; ticket keeps it
+    orchestrate every replica: stopped, restored, started, looked at
 
 Offsets are exact, since the bytes are the broker's own. On one replica alone it would be undone within a
 second (KAFKA_FACTS 1): all replicas are restored before any is started, and the last leader is started first.

@@ -68,6 +68,7 @@ class Restore:
     pieces: Sequence[Piece]
     start: int
     compaction: Compaction = Compaction.NEVER
+    is_remote: bool = False  # Kafka's own tiered storage is on: the log start is the checkpoint's entry alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +215,7 @@ def _stage(
             epochs_before=_text(replica.path / LEADER_EPOCHS),
             epochs_after=epochs_text(epochs).decode(),
             entry_before=replica.log_starts.get(asked.wanted.partition),
-            entry_after=_entry(files, asked.start, replica.first_base),
+            entry_after=_entry(files, asked, replica.first_base),
         )
         step("say what will be moved")
         journals.write(replica.path, committing, like)
@@ -264,10 +265,10 @@ def _names(files: Sequence[NewFile], folder: Path, directory: Path) -> tuple[str
     return tuple(names)
 
 
-def _entry(files: Sequence[NewFile], start: int, first_base: int) -> int | None:
+def _entry(files: Sequence[NewFile], asked: Restore, first_base: int) -> int | None:
     """The checkpoint's entry: Kafka keeps one only where the log starts inside its first segment."""
     first = files[0].base_offset if files else first_base
-    return start if start > first else None
+    return asked.start if asked.start > first or asked.is_remote else None
 
 
 def _commit(

@@ -122,6 +122,23 @@ class NothingToUndo(LogDirRestoreError):
 
 
 @dataclass(kw_only=True, eq=False)
+class NotChecked(LogDirRestoreError):
+    """{directory} does not say that the range would be kept: {why}
+
+    While the cluster is up, `seawall backup restore-logdir PLAN` asks it, and writes that file.
+    """
+
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
+class ReplicaLeftOut(LogDirRestoreError):
+    """{directory} was not restored: {why}"""
+
+    why: str
+
+
+@dataclass(kw_only=True, eq=False)
 class NotRestoredAfterStart(LogDirRestoreError):
     """{directory}: after the start the log is not as planned: {why}"""
 

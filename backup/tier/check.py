@@ -75,7 +75,9 @@ def check(plan: Plan, ports: Ports) -> State:
     if body.log.cluster_id != ports.cluster_id:
         raise WrongCluster(log=body.log, why="", planned=body.log.cluster_id, found=ports.cluster_id)
     if body.target is not RestoreTarget.TIER:
-        raise CannotRestore(log=body.log, why=f"this plan is for target {body.target.value}")
+        verb = "restore-topic" if body.target is RestoreTarget.TOPIC else "restore-logdir"
+        why = f"this plan is for target {body.target.value}: `seawall backup {verb}` carries it out"
+        raise CannotRestore(log=body.log, why=why)
     if blocking := blocking_gap(plan):
         why = f"{blocking.because.value}: {blocking.detail}"
         raise GapInTheMiddle(log=body.log, start=blocking.start, end=blocking.end, why=why)

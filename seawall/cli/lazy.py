@@ -26,7 +26,7 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.verbs:
             return None
-        found = getattr(import_module(self.verbs[cmd_name]), cmd_name)
+        found = getattr(import_module(self.verbs[cmd_name]), cmd_name.replace("-", "_"))
         if isinstance(found, typer.Typer):
             return get_command(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -74,7 +74,8 @@ def plan(
     Without --finding, --offsets or --to-time it is for all that can be had back below the log's start, and
     for live objects that somebody deleted. A range that ends below the start is led on to it, as readers
     could not come there otherwise. The plan says which versions of which objects, how many bytes and
-    requests, what is lost and why. `seawall backup apply FILE --confirm` carries out one for the tier.
+    requests, what is lost and why. `seawall backup apply FILE --confirm` carries out one for the tier;
+    the others have `restore-logdir` and `restore-topic`.
 
     Exits with 0 if all that was asked for can be had, 1 if some of it is lost, 68 if there is nothing.
     """
@@ -142,9 +143,11 @@ def _made(
     settings: Settings, target: str | None, topic_id: str | None, found: Found | None, wish: Wish
 ) -> Plan:
     from seawall.backup.opened import now_ms, opened
+    from seawall.backup.wishes import fitted
 
     with opened(settings) as world:
         log = found.log if found is not None else world.logs(target, topic_id)[0]
         catalogue = world.catalogue(log)
         policy = world.policy(catalogue.topic)
+        wish = fitted(settings, catalogue, wish)
         return make_plan(catalogue, wish, policy, now_ms=now_ms(), bucket=world.store.bucket)

@@ -1,0 +1,181 @@
+"""`seawall backup restore-topic`: replay a plan's range into a topic, here or on another cluster."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from backup.plan import Plan
+from backup.plan.file import read_plan
+from backup.plan.render import lines_of, size
+from backup.topic.replay import Job, Replayed
+from rules.events import RestoreTarget
+from seawall.cli.backup.options import StateDir, settings_of
+from seawall.cli.exit_codes import CLEAN, PARTIAL
+from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Prefix, Region
+from seawall.settings import Settings, load
+
+
+def restore_topic(
+    context: typer.Context,
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="What `seawall backup plan --out` wrote.")],
+    to_topic: Annotated[
+        str,
+        typer.Option(
+            "--to-topic", metavar="TOPIC", help="The topic that is filled; made if it is not there."
+        ),
+    ],
+    to_settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--to-settings", metavar="FILE", help="A settings file whose [kafka] is the target's cluster."
+        ),
+    ] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Of a topic that is made; by default as many as the source has.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--setting", metavar="NAME=VALUE", help="Of a topic that is made; may be repeated."),
+    ] = None,
+    map_to: Annotated[
+        Path | None,
+        typer.Option("--map", metavar="FILE", help="Where the offset map goes; by default beside the plan."),
+    ] = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Do it; else it is only told.")] = False,
+    principal: Annotated[
+        str | None, typer.Option("--as", metavar="WHO", help="Who answers for it; by default who runs this.")
+    ] = None,
+    no_events: Annotated[bool, typer.Option("--no-events", help="Leave no event of it.")] = False,
+    state_dir: StateDir = None,
+    bootstrap: Bootstrap = None,
+    bucket: Bucket = None,
+    prefix: Prefix = None,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+) -> None:
+    """Replay a plan's range into a topic.
+
+    Times, keys, headers, partition and codec stay; records of aborted transactions are left out, and so are
+    markers. Killed anywhere, the same command goes on behind the last transaction that was committed; done
+    already, it sends nothing. A topic that is made keeps everything, until you say otherwise.
+
+    Needs the bucket and the target's cluster; the source's may be gone (then say --no-events).
+
+    Exits with 0 if all that was planned is there, 3 if some of what was asked for is lost.
+    """
+    settings = settings_of(
+        context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
+    )
+    planned = read_plan(plan)
+    target = settings if to_settings is None else load(file=to_settings).settings
+    if not confirm:
+        typer.echo("\n".join(lines_of(planned)))
+        typer.echo(f"seawall: it would be replayed into {to_topic}: do it with --confirm", err=True)
+        raise typer.Exit(CLEAN)
+    done, job = _replayed(settings, target, planned, to_topic, partitions, _made_with(setting or []))
+    path = map_to or plan.with_name(f"{plan.stem}.{to_topic}.map.parquet")
+    from backup.topic.parquet import write_map
+
+    body = planned.body
+    write_map(path, done.map, source=(body.topic, body.log.partition), target=(to_topic, job.partition))
+    if not no_events:
+        from seawall.backup.told import tell_restored
+
+        who = principal or getpass.getuser()
+        waiting = tell_restored(
+            settings, planned, RestoreTarget.TOPIC, brokers=[None], principal=who, state_dir=state_dir
+        )
+        if waiting:
+            typer.echo(f"seawall: Kafka does not have {waiting} events yet; run again to send them", err=True)
+    typer.echo("\n".join(_lines(planned, job, done, path)))
+    raise typer.Exit(PARTIAL if body.lost_offsets else CLEAN)
+
+
+def _made_with(given: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint="--setting")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _replayed(
+    settings: Settings,
+    target: Settings,
+    planned: Plan,
+    to_topic: str,
+    partitions: int | None,
+    made_with: dict[str, str],
+) -> tuple[Replayed, Job]:
+    from backup.catalogue.bytes import plan_log
+    from backup.topic.errors import TargetUnfit
+    from backup.topic.kafka import KafkaProgress, ready_topic
+    from backup.topic.replay import committed_batches, replay
+    from backup.topic.writer import TransactionalWriter
+    from seawall.backup.opened import now_ms
+    from seawall.cli.backup.bars import stepping_bar
+    from seawall.connections import kafka_config, segment_store
+    from tiering.reader.reader import TieredReader
+
+    body = planned.body
+    store, config = segment_store(settings), kafka_config(target, client_id="seawall-restore")
+    times = [each.record.max_timestamp_ms for each in body.pieces]
+    found = ready_topic(
+        config,
+        to_topic,
+        partition=body.log.partition,
+        partitions=max(partitions or 1, body.log.partition + 1),
+        oldest_ms=min((each for each in times if each >= 0), default=-1),
+        size_bytes=sum(each.record.size_bytes for each in body.pieces),
+        now_ms=now_ms(),
+        settings=made_with,
+    )
+    if str(found.topic_id) == body.log.topic_id:
+        raise TargetUnfit(topic=to_topic, why="it is the topic that the plan is of: records would be twice")
+    job = Job(
+        plan_hash=planned.hash,
+        topic=to_topic,
+        topic_id=str(found.topic_id),
+        partition=body.log.partition,
+        start=body.range.start,
+        end=body.range.end,
+    )
+    with (
+        TieredReader(store) as reader,
+        TransactionalWriter(config, job.transactional_id, to_topic, pause=time.sleep) as writer,
+        stepping_bar("replaying", body.range.end - body.range.start) as on_progress,
+    ):
+        done = replay(
+            job,
+            committed_batches(reader, plan_log(body)),
+            writer,
+            KafkaProgress(config),
+            now_ms=now_ms,
+            pause=time.sleep,
+            on_progress=on_progress,
+        )
+    return done, job
+
+
+def _lines(planned: Plan, job: Job, done: Replayed, path: Path) -> list[str]:
+    body, counted = planned.body, done.counted
+    said = f"{body.topic}-{body.log.partition}: [{job.start}, {job.end}) is in {job.topic}-{job.partition}"
+    if not counted.transactions:
+        lines = [f"{said} already; nothing was sent"]
+    else:
+        anew = f", {counted.made_anew} of them made anew" if counted.made_anew else ""
+        lines = [
+            said,
+            f"{counted.records} records in {counted.batches} batches{anew}, {size(counted.bytes)}, "
+            f"{counted.transactions} transactions",
+        ]
+    if body.lost_offsets:
+        lines.append(f"{body.lost_offsets} offsets of what was asked for are lost")
+    return [*lines, f"offset map: {path}"]
