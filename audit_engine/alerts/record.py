@@ -120,6 +120,10 @@ class Record:
         with self._transaction() as connection:
             return standing_of(connection)
 
+    def messages(self) -> list[Message]:
+        """All that are kept, in the order in which they were made."""
+        return [each for _, each in _messages(self._connection, "1 ORDER BY position", ())]
+
     def plan(self, endpoint: Endpoint) -> None:
         """What was taken in since waits for this endpoint, too."""
         grave = SEVERITIES[SEVERITIES.index(endpoint.severity) :]

@@ -10,6 +10,7 @@ Owns the comparison. Invariant: each offset below where it goes on is in the tab
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -66,3 +67,15 @@ def untold(lost: Lost, told: tuple[Lost, ...]) -> Lost | None:
     ends = [each.end for each in told if each.partition == lost.partition]
     start = max([lost.start, *ends])
     return Lost(partition=lost.partition, start=start, end=lost.end) if start < lost.end else None
+
+
+def together(stretches: Iterable[Lost]) -> list[Lost]:
+    """In order, those that overlap or touch as one: who is overtaken again finds the same offsets lost."""
+    found: list[Lost] = []
+    for each in sorted(stretches):
+        last = found[-1] if found else None
+        if last is not None and last.partition == each.partition and each.start <= last.end:
+            found[-1] = last._replace(end=max(last.end, each.end))
+        else:
+            found.append(each)
+    return found

@@ -37,7 +37,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.streaming.query import StreamingQuery
 
-from audit_engine.ingest.position import Lost, Onward, ReachSource, onward, untold
+from audit_engine.ingest.position import Lost, Onward, ReachSource, onward, together, untold
 from audit_engine.ingest.rows.spark import (
     EXPIRED_BEFORE_FIRST,
     ODD,
@@ -181,9 +181,10 @@ class Ingest:
         if not lost:
             return
         is_first = self._events.number < 0
-        (self.so_far.never_there if is_first else self.so_far.lost).extend(
-            each for each in lost if each not in self.so_far.lost + self.so_far.never_there
-        )
+        if is_first:
+            self.so_far.never_there = together([*self.so_far.never_there, *lost])
+        else:
+            self.so_far.lost = together([*self.so_far.lost, *lost])
         reason = EXPIRED_BEFORE_FIRST if is_first else RETENTION_OVERTOOK
         told = self._told()
         new = [each for one in lost if (each := untold(one, told)) is not None]

@@ -44,6 +44,7 @@ VERBS: Mapping[str, str] = {
     "alerts": "seawall.cli.alerts",
     "hold": "seawall.cli.hold",
     "remediate": "seawall.cli.remediate",
+    "replay": "seawall.cli.replay",
 }
 
 

@@ -133,7 +133,7 @@ def _one_by_one(batch: _Batch, taken: Column, apply_one: ApplyOne) -> list[Findi
 def _log_numbers(state: TableState, keys: Sequence[bytes]) -> Column:
     """Each key's log; NO_LOG if it is none of ours, or not one of this partition."""
     prefixes = [key[:-ID_AND_COLON_LENGTH] for key in keys]
-    numbers = {prefix: _log_number(state, prefix) for prefix in set(prefixes)}
+    numbers = {prefix: _log_number(state, prefix) for prefix in dict.fromkeys(prefixes)}
     return np.fromiter(map(numbers.__getitem__, prefixes), np.int64, len(prefixes))
 
 

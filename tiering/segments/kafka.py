@@ -3,7 +3,7 @@
     ensure_topic, check_topic    the topic, made and checked, or only checked
     KafkaAppender                writes
     Follower                     reads for ever; topic_ends and empty_table are what it begins with
-    replay                       reads once to the end
+    replay                       reads once to the end; read_to for who has a table of another kind
 
 Owns nothing; the modules behind it do.
 """
@@ -11,7 +11,7 @@ Owns nothing; the modules behind it do.
 from __future__ import annotations
 
 from tiering.segments.append.kafka import KafkaAppender
-from tiering.segments.follow.kafka import Follower, empty_table, replay
+from tiering.segments.follow.kafka import Follower, empty_table, read_to, replay
 from tiering.segments.topic import PARTITIONS, TOPIC, SegmentsTopic
 from tiering.segments.topic.kafka import check_topic, ensure_topic, topic_ends
 
@@ -24,6 +24,7 @@ __all__ = [
     "check_topic",
     "empty_table",
     "ensure_topic",
+    "read_to",
     "replay",
     "topic_ends",
 ]

@@ -10,6 +10,7 @@ import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -28,10 +29,10 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public final class PlainEvents implements Serializable {
     static final int NO = -1;
+    private static final long NOT_ASCII = 0x8080808080808080L;
 
     private final int columns;
     private final int bytesMax;
-    private final byte[] behindBody;
     private final byte[] beforeKind;
     private final Map forms = new HashMap(); // by UTF8String, the kind
 
@@ -39,7 +40,6 @@ public final class PlainEvents implements Serializable {
         JsonNode all = new ObjectMapper().readTree(spelled);
         columns = in(all, "columns").asInt();
         bytesMax = in(all, "bytes_max").asInt();
-        behindBody = bytes(in(all, "behind_body"));
         beforeKind = bytes(in(all, "before_kind"));
         Iterator kinds = in(all, "kinds").fieldNames();
         while (kinds.hasNext()) {
@@ -54,9 +54,8 @@ public final class PlainEvents implements Serializable {
         if (length > bytesMax) {
             return null;
         }
-        int tail = lastIndexOf(value, behindBody);
-        int kindAt = tail < 0 ? NO : indexOf(value, beforeKind, tail);
-        if (kindAt < 0) {
+        int kindAt = lastIndexOf(value, beforeKind);
+        if (kindAt == NO) {
             return null;
         }
         int from = kindAt + beforeKind.length;
@@ -76,25 +75,23 @@ public final class PlainEvents implements Serializable {
     }
 
     private static boolean isUtf8(byte[] value) {
-        int signs = 0;
-        for (int at = 0; at < value.length; at++) {
-            signs |= value[at];
+        long signs = 0;
+        int at = 0;
+        for (; at + 8 <= value.length; at += 8) {
+            signs |= Platform.getLong(value, Platform.BYTE_ARRAY_OFFSET + at);
         }
-        return signs >= 0 || UTF8String.fromBytes(value).isValid();
+        for (; at < value.length; at++) {
+            signs |= value[at]; // of a negative one all upper bits are set
+        }
+        return (signs & NOT_ASCII) == 0 || UTF8String.fromBytes(value).isValid();
     }
 
-    private static int indexOf(byte[] value, byte[] wanted, int from) {
-        for (int at = from; at <= value.length - wanted.length; at++) {
-            if (startsWith(value, at, wanted)) {
-                return at;
-            }
-        }
-        return NO;
-    }
-
+    /** Where `wanted` begins for the last time. */
     private static int lastIndexOf(byte[] value, byte[] wanted) {
+        byte first = wanted[0];
+        byte second = wanted[1];
         for (int at = value.length - wanted.length; at >= 0; at--) {
-            if (startsWith(value, at, wanted)) {
+            if (value[at] == first && value[at + 1] == second && startsWith(value, at, wanted)) {
                 return at;
             }
         }
@@ -102,15 +99,8 @@ public final class PlainEvents implements Serializable {
     }
 
     static boolean startsWith(byte[] value, int at, byte[] wanted) {
-        if (at + wanted.length > value.length) {
-            return false;
-        }
-        for (int n = 0; n < wanted.length; n++) {
-            if (value[at + n] != wanted[n]) {
-                return false;
-            }
-        }
-        return true;
+        int end = at + wanted.length;
+        return end <= value.length && Arrays.equals(value, at, end, wanted, 0, wanted.length);
     }
 
     private static byte[] bytes(JsonNode text) throws IOException {
@@ -321,6 +311,9 @@ public final class PlainEvents implements Serializable {
             boolean hasZero = digits > 0 && value[first] == '0' && (digits > 1 || first > at);
             if (digits == 0 || digits > digitsMax || hasZero || (digits == LONGEST && value[first] == '9')) {
                 return NO;
+            }
+            if (digits < digitsMax && first == at && min <= 0) {
+                return end; // nearly always
             }
             long found = parsed(value, at, end);
             return found >= min && found <= max ? end : NO;

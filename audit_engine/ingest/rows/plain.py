@@ -65,8 +65,7 @@ def plain_events() -> str:
         {
             "columns": len(PIECES),
             "bytes_max": EVENT_BYTES_MAX,
-            # Where the kind is: no text has a quotation mark without an escape, so that this is there once.
-            "behind_body": ',"cluster_id":',
+            # Where the kind is, the last time: behind the body, and no text has a bare quotation mark.
             "before_kind": '"kind":"',
             "kinds": {kind: _object(_envelope(kind, body)) for kind, body in BODIES.items()},
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit_engine.ingest.client import java_properties
-from audit_engine.ingest.position import Lost, TopicReach, onward, untold
+from audit_engine.ingest.position import Lost, TopicReach, onward, together, untold
 from audit_engine.tables import columns
 from audit_engine.tables.errors import PropertyUntranslated
 from audit_engine.tables.marks import Mark, furthest, ranges, read, written
@@ -92,6 +93,29 @@ def test_a_password_is_handed_on_as_the_java_client_takes_it() -> None:
     assert found["sasl.mechanism"] == "SCRAM-SHA-512"
     assert (found["ssl.truststore.location"], found["ssl.truststore.type"]) == ("/ca.pem", "PEM")
     assert "queue.buffering.max.ms" not in found
+
+
+STRETCHES = st.builds(
+    lambda partition, start, length: Lost(partition, start, start + length),
+    st.integers(0, 2),
+    st.integers(0, 20),
+    st.integers(1, 9),
+)
+
+
+def _offsets(stretches: list[Lost]) -> set[tuple[int, int]]:
+    return {(each.partition, offset) for each in stretches for offset in range(each.start, each.end)}
+
+
+@given(st.lists(STRETCHES, max_size=8))
+def test_what_is_lost_is_told_once_however_often_it_is_found(stretches: list[Lost]) -> None:
+    """The same offsets, in order, and no stretch touches the next."""
+    found = together(stretches)
+
+    assert _offsets(found) == _offsets(stretches)
+    assert found == sorted(found)
+    for one, other in pairwise(found):
+        assert one.partition < other.partition or one.end < other.start
 
 
 @pytest.mark.parametrize(

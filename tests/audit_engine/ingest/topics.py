@@ -98,18 +98,15 @@ class EventTopic:
     def root(self) -> str:
         return str(self.folder / "tables")
 
+    def run(
+        self, spark: SparkSession, tables: EvidenceTables, *, at: Callable[[str], None] = lambda _: None
+    ) -> Ingest:
+        return Ingest(spark, tables, self.source(), day=lambda: DAY, at=at, batch_records_max=1_000)
+
     def ingest(
-        self,
-        spark: SparkSession,
-        tables: EvidenceTables,
-        *,
-        at: Callable[[str], None] = lambda _: None,
-        batch_records_max: int = 1_000,
+        self, spark: SparkSession, tables: EvidenceTables, *, at: Callable[[str], None] = lambda _: None
     ) -> Ingested:
-        run = Ingest(
-            spark, tables, self.source(), day=lambda: DAY, at=at, batch_records_max=batch_records_max
-        )
-        return run.once()
+        return self.run(spark, tables, at=at).once()
 
 
 def stopping_at(step: str) -> Callable[[str], None]:

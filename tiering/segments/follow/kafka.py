@@ -247,12 +247,25 @@ def replay(
             if on_finding is not None:
                 on_finding(partition, finding)
 
-    with Follower(config, topic, apply, positions={}) as follower:
-        _wait_with_progress(follower, ends, progress, silence_max_s)
-        reached = follower.positions()
+    reached = read_to(config, topic, ends, apply, progress=progress, silence_max_s=silence_max_s)
     for partition, position in reached.items():
         of_partition[partition].skip_to(position)
     return table
+
+
+def read_to(
+    config: Mapping[str, str],
+    topic: SegmentsTopic,
+    ends: Mapping[int, int],
+    apply: Apply,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    silence_max_s: float = SILENCE_MAX_S,
+) -> dict[int, int]:
+    """Everything from the beginning to `ends`, and perhaps more; how far that was. As `replay` raises."""
+    with Follower(config, topic, apply, positions={}) as follower:
+        _wait_with_progress(follower, ends, progress, silence_max_s)
+        return follower.positions()
 
 
 def _wait_with_progress(

@@ -1,0 +1,1 @@
+"""The judge, once more over all evidence."""
