@@ -27,7 +27,7 @@ from backup.plan.values import Lost, LostBecause, Origin, Piece, Plan
 from backup.tier.ports import Ports
 from rules.events import RestoreTarget
 from rules.identity import ObjectRef
-from tiering.segments.records import SegmentState
+from tiering.segments.records import SegmentRecord, SegmentState
 
 _NAMESPACE = uuid.UUID("5ea3a11b-0009-4000-8000-000000000009")
 
@@ -48,9 +48,10 @@ class ToCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceState:
-    """`is_published`: nothing is left to do for it; `is_own`: since this plan has done it."""
+    """`record`: as it is told now. `is_published`: nothing is left to do; `is_own`: by this plan."""
 
     piece: Piece
+    record: SegmentRecord
     to_copy: tuple[ToCopy, ...] = ()
     is_published: bool = False
     is_own: bool = False
@@ -118,7 +119,7 @@ def _piece_state(plan: Plan, piece: Piece, found: LogCatalogue) -> PieceState:
     if copy is None:
         raise _moved(plan, "bucket", f"has nothing left of {piece.record.key_stem}")
     if _is_own(plan, copy):
-        return PieceState(piece=piece, is_published=True, is_own=True)
+        return PieceState(piece=piece, record=copy.record, is_published=True, is_own=True)
     planned, now = piece.record, copy.record
     if (now.state, now.generation, now.event_id) != (planned.state, planned.generation, planned.event_id):
         said = f"{now.state.value} of generation {now.generation}"
@@ -126,7 +127,7 @@ def _piece_state(plan: Plan, piece: Piece, found: LogCatalogue) -> PieceState:
     if piece.origin is Origin.TIER:
         if not copy.is_live:
             raise _moved(plan, "bucket", f"has {planned.key_stem} not live any more")
-        return PieceState(piece=piece, is_published=True)
+        return PieceState(piece=piece, record=copy.record, is_published=True)
     planned_kinds = set(to_be_copied(piece))
     to_copy = []
     for kind, ref in planned.objects.present():
@@ -139,7 +140,7 @@ def _piece_state(plan: Plan, piece: Piece, found: LogCatalogue) -> PieceState:
         else:
             is_taken = _is_taken(plan, piece, kind, ref, stored)
             to_copy.append(ToCopy(kind=kind, source=ref, is_taken=is_taken))
-    return PieceState(piece=piece, to_copy=tuple(to_copy))
+    return PieceState(piece=piece, record=copy.record, to_copy=tuple(to_copy))
 
 
 def _is_own(plan: Plan, copy: Copy) -> bool:

@@ -5,12 +5,12 @@ Owns the ports. Refuses a way to delete a version: there is none in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from backup.catalogue.gather import Table
-from rules.events import EventSink
+from rules.events import Event
 from rules.identity import ObjectRef
 from rules.policy.topic import TopicPolicy
 from tiering.segments.records import LogRecord, SegmentRecord
@@ -54,6 +54,12 @@ class Objects(Protocol):
     def now_ms(self) -> int: ...
 
 
+class Sink(Protocol):
+    """Takes events. When `emit_many` has returned, they are as durable as the sink promises."""
+
+    def emit_many(self, events: Sequence[Event]) -> object: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far it came: objects put back, of all that are to be; bytes alike."""
@@ -77,7 +83,7 @@ class Ports:
     objects: Objects
     layout: KeyLayout
     policy: Callable[[str], TopicPolicy | None]
-    sink: EventSink
+    sink: Sink
     principal: str
     now_ms: Callable[[], int]
     pace: Callable[[int], object] = lambda _: None

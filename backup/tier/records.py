@@ -17,12 +17,12 @@ that was not there before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from backup.catalogue.bytes import lineage_of
 from backup.errors import PlanOutdated
 from backup.plan.make import log_print
-from backup.plan.values import Lost, LostBecause, Piece, Plan
+from backup.plan.values import Lost, LostBecause, Plan
 from backup.tier.check import own_id
 from backup.tier.ports import Ports
 from tiering.segments.records import (
@@ -64,22 +64,37 @@ def take_back_promise(plan: Plan, ports: Ports, before_ms: int | None) -> None:
     _rewrite(plan, ports, as_it_was)
 
 
-def publish_segment(plan: Plan, piece: Piece, objects: SegmentObjects, ports: Ports) -> SegmentRecord:
+@dataclass(frozen=True, slots=True)
+class InNameOf:
+    """Whose claim stands: what a segment's record is written under."""
+
+    broker_id: int
+    epoch: int
+
+
+def in_name_of(plan: Plan, ports: Ports) -> InNameOf:
+    """As the table has it now. A view of a log costs more than a record of it: one does for many."""
+    view = _view(plan, ports)
+    assert view.record is not None, "it was checked"
+    return InNameOf(view.record.broker_id, view.claims[-1].epoch)
+
+
+def publish_segment(
+    plan: Plan, before: SegmentRecord, objects: SegmentObjects, name: InNameOf, ports: Ports
+) -> SegmentRecord:
     """The segment's next generation; the record as it is followed."""
+    segment_id = before.segment_id
     for attempt in range(TRIES_MAX):
-        view = _view(plan, ports)
-        before = ports.table.segment(plan.body.log, piece.record.segment_id) or piece.record
-        if before.event_id == own_id(plan, piece.record.segment_id):
+        if before.event_id == own_id(plan, segment_id):
             return before
-        assert view.record is not None
         record = replace(
             before,
             state=SegmentState.COPY_FINISHED,
             objects=objects,
             generation=before.generation + 1,
-            broker_id=view.record.broker_id,
-            leader_epoch=max(view.claims[-1].epoch, before.leader_epoch),
-            event_id=own_id(plan, piece.record.segment_id),
+            broker_id=name.broker_id,
+            leader_epoch=max(name.epoch, before.leader_epoch),
+            event_id=own_id(plan, segment_id),
             occurred_at_ms=ports.now_ms(),
         )
         try:
@@ -88,6 +103,8 @@ def publish_segment(plan: Plan, piece: Piece, objects: SegmentObjects, ports: Po
             if attempt + 1 == TRIES_MAX:
                 raise
             ports.table.read_on()
+            name = in_name_of(plan, ports)  # a new leader's claim, most likely
+            before = ports.table.segment(plan.body.log, segment_id) or before
             continue
         return record
     raise AssertionError("the last try raises")

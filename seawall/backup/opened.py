@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from backup.catalogue.copies import LogCatalogue
 from backup.catalogue.gather import gather
-from backup.tier.ports import Ports
-from rules.events import EventSink
+from backup.tier.ports import Ports, Sink
 from rules.identity import LogId
 from rules.policy.topic import TopicPolicy
 from seawall.cli.read.target import find_target, parse_target
@@ -66,7 +65,7 @@ class Opened:
     def catalogue(self, log: LogId) -> LogCatalogue:
         return gather(log, self.table, self.store, self.layout)
 
-    def ports(self, sink: EventSink, principal: str, rate: int | None, **other: object) -> Ports:
+    def ports(self, sink: Sink, principal: str, rate: int | None, **other: object) -> Ports:
         """What a restore to the tier is given. `rate`: bytes a second that the store is asked to copy."""
         burst = min(BURST_BYTES, rate or BURST_BYTES)
         throttle = Throttle(bytes_per_s=rate, burst_bytes=burst, clock=time.monotonic, sleep=time.sleep)

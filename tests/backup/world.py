@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from backup.plan import AskedBy, Plan, Range
 from backup.plan.make import Wish, make_plan
 from backup.tier.apply import Restoration, apply
 from backup.tier.ports import Ports
-from rules.events import LogEvent
+from rules.events import Event
 from rules.identity import LogId, ObjectRef
 from rules.policy.topic import TopicPolicy
 from tests.tiering.orphans.world import LAYOUT, TOPIC
@@ -77,7 +77,7 @@ class World:
     now_ms: int = BEGIN_MS
     epoch: int = 5
     policy: TopicPolicy | None = None
-    events: list[LogEvent] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     topic_records: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     kept: Bucket = field(default_factory=Bucket)
@@ -236,9 +236,9 @@ class World:
 
     publish_log = publish
 
-    def emit(self, event: LogEvent) -> None:
+    def emit_many(self, events: Sequence[Event]) -> None:
         self.pass_moment()
-        self.events.append(event)
+        self.events += events
         self.pass_moment()
 
     def pass_moment(self) -> None:

@@ -21,7 +21,6 @@ from backup.tier.apply import Restoration
 from backup.tier.apply import apply as carry_out
 from backup.tier.check import check
 from backup.tier.ports import WORKERS, Progress
-from rules.events import LogEvent
 from rules.moments import write_moment
 from rules.policy.quantities import read_bytes
 from seawall.cli.backup.options import BACKUP, StateDir, settings_of
@@ -101,16 +100,12 @@ def apply(
     raise typer.Exit(CLEAN)
 
 
-class _NoEvents:
-    def emit(self, event: LogEvent) -> None:
-        raise AssertionError("a check tells nothing")
-
-
 def _only_checked(settings: Settings, planned: Plan) -> None:
     from seawall.backup.opened import opened
+    from seawall.tier.scrub import NoEvents
 
     with opened(settings) as world:
-        state = check(planned, world.ports(_NoEvents(), "nobody", None))
+        state = check(planned, world.ports(NoEvents(), "nobody", None))
     typer.echo("\n".join(lines_of(planned)))
     left = sum(len(each.to_copy) for each in state.pieces)
     if state.is_over:
@@ -139,18 +134,10 @@ def _carried_out(
         key = report_key(sign_with, folder)
         with evidence(settings, folder, world.cluster_id, BACKUP) as kept, _bar() as on_progress:
             paced = None if rate is None else int(rate)
-            ports = world.ports(_Sink(kept), who, paced, workers=workers, on_progress=on_progress)
+            ports = world.ports(kept, who, paced, workers=workers, on_progress=on_progress)
             done = carry_out(planned, ports)
             _close(kept)
     return done, key
-
-
-class _Sink:
-    def __init__(self, kept: Evidence) -> None:
-        self._kept = kept
-
-    def emit(self, event: LogEvent) -> None:
-        self._kept.emit_many([event])
 
 
 def _close(kept: Evidence) -> None:
