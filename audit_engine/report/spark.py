@@ -117,7 +117,8 @@ def _states(spark: SparkSession, results: Results, run: Row, logs: list[LogId]) 
     if not logs:
         return {}
     wanted = spark.createDataFrame([tuple(each) for each in logs], _KEY_SCHEMA)
-    carried = results.earlier_states(run["run"] + 1).join(F.broadcast(wanted), list(_KEY), "left_semi")
+    carried = results.earlier_states(range(1, run["run"] + 1), *_KEY, "run", "state")
+    carried = carried.join(F.broadcast(wanted), list(_KEY), "left_semi")
     found = {}
     for row in carried.groupBy(*_KEY).agg(F.max_by("state", "run").alias("state")).collect():
         try:
