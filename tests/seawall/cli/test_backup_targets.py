@@ -103,7 +103,7 @@ def test_a_range_is_replayed_and_a_group_goes_on_there(
     produced: dict[str, list[Record]],
     tmp_path: Path,
 ) -> None:
-    """Plan, tell, replay, replay again; the group's position leads to the record that comes next, and back."""
+    """Plan, tell, replay, replay again; the group goes on at the record that comes next, and back."""
     plan, into = tmp_path / "plan.json", "backup-targets-copy"
     planned = seawall("plan", LOG, "--offsets", f"0:{tiered.end}", "--target", "topic", "--out", plan)
     told = seawall("restore-topic", plan, "--to-topic", into)
