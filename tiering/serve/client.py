@@ -30,21 +30,19 @@ class Client:
         self.turn = 0
         self._cluster = cluster
         self._opened: dict[Address, Upstream] = {}
-        self._lock = asyncio.Lock()
+        self._opening: dict[Address, asyncio.Task[Upstream]] = {}
 
     async def upstream(self, address: Address) -> Upstream:
-        """This client's connection to a broker."""
+        """This client's connection to a broker; opened once for all of its requests that wait for it."""
         found = self._opened.get(address)
         if found is not None and not found.is_closed:
             return found
-        async with self._lock:
-            found = self._opened.get(address)
-            if found is None or found.is_closed:
-                assert self.who is not None
-                if len(self._opened) >= UPSTREAMS_MAX:
-                    self._drop(next(iter(self._opened)))
-                found = self._opened[address] = await open_upstream(address, self.who.settings)
-            return found
+        opening = self._opening.get(address)
+        if opening is None:
+            opening = asyncio.create_task(self._open(address))
+            self._opening[address] = opening
+            opening.add_done_callback(lambda ended: self._ended(address, ended))
+        return await asyncio.shield(opening)
 
     async def any_upstream(self) -> Upstream:
         """To a broker that is connected already, else to any that answers."""
@@ -65,8 +63,24 @@ class Client:
         self._opened[upstream.address] = upstream
 
     def close(self) -> None:
+        for opening in self._opening.values():
+            opening.cancel()
         for address in list(self._opened):
             self._drop(address)
+
+    async def _open(self, address: Address) -> Upstream:
+        assert self.who is not None
+        opened = await open_upstream(address, self.who.settings)
+        self._drop(address)
+        if len(self._opened) >= UPSTREAMS_MAX:
+            self._drop(next(iter(self._opened)))
+        self._opened[address] = opened
+        return opened
+
+    def _ended(self, address: Address, opening: asyncio.Task[Upstream]) -> None:
+        self._opening.pop(address, None)
+        if not opening.cancelled():
+            opening.exception()  # whoever waited has it
 
     def _drop(self, address: Address) -> None:
         with suppress(KeyError):

@@ -12,6 +12,7 @@ Invariant: at most TOPICS_MAX topics are remembered, those used last.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from tiering.serve.protocol.codes import Code
 from tiering.serve.upstream import Address, Upstream, open_upstream
 
 TOPICS_MAX = 20_000
+LOOK_AGAIN_S = 10.0  # a topic may be made anew under its name, and nothing may tell
 _GONE = frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID})
 
 
@@ -57,6 +59,7 @@ class Cluster:
         self._topics: OrderedDict[str, KnownTopic] = OrderedDict()
         self._names: dict[Uuid, str] = {}  # by id
         self._doubted: set[str] = set()
+        self._told_s: dict[str, float] = {}
         self._own: dict[Address, asyncio.Task[Upstream]] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
@@ -105,6 +108,7 @@ class Cluster:
 
     def _drop(self, name: str) -> None:
         self._doubted.discard(name)
+        self._told_s.pop(name, None)
         known = self._topics.pop(name, None)
         if known is not None:
             self._names.pop(known.topic_id, None)
@@ -117,6 +121,8 @@ class Cluster:
         known = self.named(name) if name else self.identified(topic_id)
         if known is not None and known.name not in self._doubted:
             self._topics.move_to_end(known.name)
+            if time.monotonic() - self._told_s[known.name] > LOOK_AGAIN_S:
+                self._start_asking(known.name, ZERO_UUID)  # nobody waits for it
             return known
         try:
             await self._ask_once(known.name if known is not None else name, topic_id)
@@ -133,7 +139,7 @@ class Cluster:
     async def own(self, address: Address) -> Upstream:
         """The connection of this service to a broker; shared, opened once for all who wait for it."""
         opening = self._own.get(address)
-        if opening is not None and opening.done() and _is_useless(opening):
+        if opening is not None and opening.done() and not _is_ready(opening):
             opening = None
         if opening is None:
             opening = asyncio.create_task(open_upstream(address, self.settings))
@@ -141,9 +147,12 @@ class Cluster:
         return await asyncio.shield(opening)
 
     async def any_own(self) -> Upstream:
-        """The connection to some broker that answers."""
+        """The connection to some broker that answers, to one that is connected if there is one."""
         failed = UpstreamAway(address="-", why="bootstrap.servers names no broker")
-        for address in self.addresses():
+        connected = [
+            each for each, opening in self._own.items() if opening.done() and not _is_useless(opening)
+        ]
+        for address in dict.fromkeys([*connected, *self.addresses()]):
             try:
                 return await self.own(address)
             except UpstreamAway as away:
@@ -161,13 +170,16 @@ class Cluster:
 
     async def _ask_once(self, name: str, topic_id: Uuid) -> None:
         """One question for all who want to know the same at the same time."""
+        await asyncio.shield(self._start_asking(name, topic_id))
+
+    def _start_asking(self, name: str, topic_id: Uuid) -> asyncio.Task[None]:
         key = name or topic_id
         asking = self._asking.get(key)
         if asking is None:
             asking = asyncio.create_task(self._ask(name, topic_id))
             self._asking[key] = asking
             asking.add_done_callback(lambda ended: self._answered(key, ended))
-        await asyncio.shield(asking)
+        return asking
 
     def _answered(self, key: str, asking: asyncio.Task[None]) -> None:
         self._asking.pop(key, None)
@@ -186,10 +198,15 @@ class Cluster:
             self._names.pop(before.topic_id, None)
         self._topics[topic.name] = topic
         self._doubted.discard(topic.name)
+        self._told_s[topic.name] = time.monotonic()
         self._names[topic.topic_id] = topic.name
         self._topics.move_to_end(topic.name)
         while len(self._topics) > TOPICS_MAX:
             self._drop(next(iter(self._topics)))
+
+
+def _is_ready(opening: asyncio.Task[Upstream]) -> bool:
+    return opening.done() and not _is_useless(opening)
 
 
 def _is_useless(opening: asyncio.Task[Upstream]) -> bool:

@@ -36,6 +36,7 @@ from tiering.serve.topics import api_versions, metadata, version_not_known
 from tiering.serve.who import Who
 from tiering.serve.writes import init_producer_id, produce
 
+REQUEST_UNIT_BYTES = 1024  # some thirty partitions of a fetch
 WRITE_BYTES = 256 * 1024  # handed to the socket at once; the rest waits until it was taken
 BEFORE_SIGN_IN = frozenset({apis.API_VERSIONS, apis.SASL_HANDSHAKE, apis.SASL_AUTHENTICATE})
 
@@ -78,7 +79,7 @@ class Connection:
                 frame = await self._frame()
                 self.is_idle = False
                 self._service.counters.count("requests")
-                await self._pace()
+                await self._pace(len(frame))
                 await self._answer(frame)
                 self.is_idle = True
         except Ended as ended:
@@ -119,10 +120,11 @@ class Connection:
             raise Ended("requests_too_large")
         return key + await self._reader.readexactly(size - 2)
 
-    async def _pace(self) -> None:
-        """No more than so many requests a second, in the mean."""
+    async def _pace(self, size_bytes: int) -> None:
+        """No more than so many requests a second, in the mean; large ones count for several."""
         rate, now_s = self._limits.requests_per_s, time.monotonic()
-        self._tokens = min(rate, self._tokens + (now_s - self._token_s) * rate) - 1
+        cost = 1 + size_bytes // REQUEST_UNIT_BYTES
+        self._tokens = min(rate, self._tokens + (now_s - self._token_s) * rate) - cost
         self._token_s = now_s
         if self._tokens < 0:
             self._service.counters.count("requests_paced")

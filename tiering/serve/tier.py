@@ -67,7 +67,8 @@ class TierTable:
 
     def _picture(self, log: LogId, view: LogView) -> TieredLog | None:
         found = coverage(view)
-        if isinstance(found, Inconclusive):
+        is_deleted = view.record is not None and view.record.topic_deleted_at_ms is not None
+        if is_deleted or isinstance(found, Inconclusive):
             return None
         tiered = TieredLog(log=log, coverage=found, segment=lambda segment_id: self._segment(log, segment_id))
         return tiered if tiered.start < tiered.end else None

@@ -7,7 +7,6 @@ they share a `World`, in which each partition has a leader that a test moves as 
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any
 
 from tests.tiering.reader.tier import LogOfBatches
 from tests.tiering.segments.strategies import LOG
-from tiering.log.wire import Uuid, read_uuid
+from tiering.log.wire import Uuid
 from tiering.serve.protocol import apis
 from tiering.serve.protocol.apis import APIS, Fate
 from tiering.serve.protocol.asking import (
@@ -96,6 +95,7 @@ class World:
 
     partitions: dict[int, Partition]
     cluster_id: str = LOG.cluster_id
+    topic_id: Uuid = TOPIC_ID
     brokers: dict[int, FakeBroker] = field(default_factory=dict)
     coordinator: int = 1
     acls: tuple[AclResource, ...] = ()
@@ -223,19 +223,30 @@ class FakeBroker:
 
     def _metadata(self, request: Any, user: str) -> MetadataResponse:
         wanted = request.topics
-        named = wanted is None or any(each.name == TOPIC or each.topic_id == TOPIC_ID for each in wanted)
+        named = wanted is None or any(
+            each.name == TOPIC or each.topic_id == self.world.topic_id for each in wanted
+        )
         unknown = [each.name for each in wanted or () if each.name not in (TOPIC, None)]
+        gone = [
+            each.topic_id
+            for each in wanted or ()
+            if each.name is None and each.topic_id != self.world.topic_id
+        ]
         alive = [each for each in self.world.brokers.values() if each._server is not None]
         topics = [
             MetadataTopic(error_code=Code.UNKNOWN_TOPIC_OR_PARTITION, name=name, partitions=())
             for name in unknown
+        ]
+        topics += [
+            MetadataTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=each, partitions=())
+            for each in gone
         ]
         if named:
             topics.append(
                 MetadataTopic(
                     error_code=0,
                     name=TOPIC,
-                    topic_id=TOPIC_ID,
+                    topic_id=self.world.topic_id,
                     topic_authorized_operations=READ_ALLOWED if user in self.world.readers else 1 << 8,
                     partitions=tuple(
                         MetadataPartition(
@@ -318,7 +329,3 @@ class FakeBroker:
         if code != Code.NONE:
             return PartitionData(partition_index=asked.partition, error_code=code, high_watermark=-1)
         return partition.data(asked.partition, asked.fetch_offset, asked.partition_max_bytes)
-
-
-def topic_id_of(text: str) -> Uuid:
-    return read_uuid(base64.urlsafe_b64decode(text + "=="), 0)[0]
