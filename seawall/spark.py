@@ -43,6 +43,7 @@ QUICK = {
     # A table that is partitioned by the day gets one day at a time: no need to sort all rows by it first.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
 }
+ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -73,20 +74,25 @@ def spark_session(
     *,
     app_name: str = "seawall",
     cores: int = 2,
+    master: str | None = None,
     driver_memory_mib: int = 1024,
     s3: S3Access | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A local session. `settings` are Spark's own, over ours. One process has one: the first wins."""
+    """A session here, or on the cluster of `master`, whose workers have this Seawall under the same path and
+    are sent the jars. `settings` are Spark's own, over ours. One process has one: the first wins.
+    """
     for folder in ("classes", "local", "tmp", "warehouse"):
         (work / folder).mkdir(parents=True, exist_ok=True)
-    _use_this_pyspark()
-    paths = [*jars("spark"), *(jars("s3a") if s3 is not None else []), work / "classes"]
+    _use_this_pyspark(is_local=master is None)
+    own = [*jars("spark"), *(jars("s3a") if s3 is not None else [])]
+    paths = [*own, work / "classes"]
     chosen = {
         "spark.driver.extraClassPath": os.pathsep.join(map(str, paths)),
         "spark.driver.memory": f"{driver_memory_mib}m",
         "spark.driver.extraJavaOptions": _java_options(work),
-        **_local_settings(work),
+        **_settings(work),
+        **(ON_THIS_MACHINE if master is None else {"spark.jars": ",".join(map(str, own))}),
         **DELTA,
         **FEW_PARTITIONS,
         **TERSE,
@@ -95,7 +101,7 @@ def spark_session(
         **(s3a_settings(s3) | conditional.SETTINGS if s3 is not None else {}),
         **(settings or {}),
     }
-    builder = SparkSession.builder.appName(app_name).master(f"local[{cores}]")
+    builder = SparkSession.builder.appName(app_name).master(master or f"local[{cores}]")
     for name, value in chosen.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -104,11 +110,9 @@ def spark_session(
     return session
 
 
-def _local_settings(work: Path) -> dict[str, str]:
+def _settings(work: Path) -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(work / "local"),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
@@ -128,7 +132,7 @@ def _java_options(work: Path) -> str:
     return " ".join(f'"-D{name}={value}"' for name, value in options.items())
 
 
-def _use_this_pyspark() -> None:
+def _use_this_pyspark(*, is_local: bool) -> None:
     """Our jars are pinned against the Spark inside the installed wheel; another Spark of the user's, its
     defaults, or other Python workers would be something that nobody has tried."""
     find_java()  # says what to do where there is none; Spark's own scripts only say that something failed
@@ -136,7 +140,8 @@ def _use_this_pyspark() -> None:
         os.environ.pop(name, None)
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # a host name that does not resolve would stop the start
+    if is_local:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # a host name that does not resolve would stop the start
 
 
 def s3a_settings(s3: S3Access) -> dict[str, str]:

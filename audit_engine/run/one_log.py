@@ -14,8 +14,8 @@ moment, come to the same state and the same findings.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from audit_engine.run.outcomes import told
@@ -43,12 +43,14 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What every log of a run is judged with. `from_ms`: the moment of the run before."""
+    """What every log of a run is judged with. `from_ms`: the moment of the run before; `accepted`: who
+    takes as lost what never came, by finding."""
 
     terms: Terms
     from_ms: int
     as_of_ms: int
     doubts: tuple[Doubt, ...] = ()
+    accepted: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

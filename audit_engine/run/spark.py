@@ -31,7 +31,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.auditor.spark import Auditor, versions
 from audit_engine.run.cut import Cut, Reach, next_cut
-from audit_engine.run.decisions import suppressions
+from audit_engine.run.decisions import accepted_gaps, suppressions
 from audit_engine.run.decisions.spark import Decisions
 from audit_engine.run.doubts.spark import silent, unmet
 from audit_engine.run.errors import AsOfAhead, NothingIngested, SliceIncomplete, StatesGone
@@ -146,7 +146,15 @@ class AuditRun:
         began_ms, attempt = self._means.now_ms(), uuid.uuid4().hex
         with Kept() as kept:
             self._means.at("read")
-            task = Task(terms=self._terms(cut), from_ms=cut.since_ms or 0, as_of_ms=cut.as_of_ms)
+            decided = Decisions(self._spark, self._root).all(cut.decisions) if cut.decisions else []
+            said = suppressions(decided, cut.as_of_ms)
+            task = Task(
+                # With what people let be: of the decisions, those that were there when the run was cut.
+                terms=replace(self._means.terms, suppressions=(*self._means.terms.suppressions, *said)),
+                from_ms=cut.since_ms or 0,
+                as_of_ms=cut.as_of_ms,
+                accepted=accepted_gaps(decided),
+            )
             rows, words, slice_seen, by_day = self._slice(cut, before, kept)
             self._means.at("listen")
             known = self._of_before(EMITTERS, before)
@@ -167,11 +175,10 @@ class AuditRun:
                 may_excuse=self._may_excuse(before, task),
             )
             folded = folding.fold(slice_)
-            said = folded.said
             self._means.at("merge")
             standing_before = self._results.standing(cut.run)
-            own = Auditor(self._spark, self._root, cut, before).findings(rows, len(said), task)
-            found = _findings(said, told_of_emitters, own, standing_before, task)
+            own = Auditor(self._spark, self._root, cut, before).findings(rows, len(folded.said), task)
+            found = _findings(folded.said, told_of_emitters, own, standing_before, task)
             outcomes = changes(standing_before, found)
             summary = _summary(cut, folded, found, outcomes, slice_seen.events)
             self._means.at("commit")
@@ -208,12 +215,6 @@ class AuditRun:
         after = -1 if before is None else self._results.cut(before).commit
         added = EvidenceTable(self._spark, self._root, EVENTS).rows_after(after, cut.commit)
         return None if left is None or added is None else left + added
-
-    def _terms(self, cut: Cut) -> Terms:
-        """With what people let be: of the decisions, those that were there when the run was cut."""
-        decided = Decisions(self._spark, self._root).all(cut.decisions) if cut.decisions else []
-        said = suppressions(decided, cut.as_of_ms)
-        return replace(self._means.terms, suppressions=(*self._means.terms.suppressions, *said))
 
     def _events(self) -> DataFrame:
         return self._spark.read.format("delta").load(f"{self._root.rstrip('/')}/{EVENTS}")

@@ -58,7 +58,7 @@ _LOG = (
 DECISIONS_COLUMNS = (
     ResultColumn("number", "BIGINT", "rises by one: a run names the last that it took into account"),
     ResultColumn("decision_id", "STRING", "the same for the same words about the same finding"),
-    ResultColumn("sort", "STRING", "suppress, ack"),
+    ResultColumn("sort", "STRING", "suppress, ack, accept"),
     ResultColumn("finding_id", "STRING", ""),
     ResultColumn("rule_id", "STRING", ""),
     ResultColumn("subject", "STRING", "what the finding is about"),

@@ -12,6 +12,7 @@
     fold         the machine
     verdict      what a log's day comes to, and the statement of it
     emitters     whether the evidence itself is whole
+    made_good    the end of a gap in the evidence
     fleet        rules over many logs
     explained    the events and the arithmetic behind a finding
     saying       what this process knows itself, as events

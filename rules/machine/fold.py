@@ -64,6 +64,7 @@ from rules.machine import (
     conditions,
     deviations,
     fabricated,
+    made_good,
     objects,
     obligations,
     replicas,
@@ -114,7 +115,7 @@ HANDLERS: Mapping[type[Event], Handler] = {
 _WITH_SPEAKER: Mapping[type[Event], Callable[..., None]] = {
     TierState: tier.tier_state,
     TierSet: tier.tier_set,
-    EvidenceGap: cluster.evidence_gap,
+    EvidenceGap: made_good.evidence_gap,
 }
 _ALLOWS = (PolicyDeclared, OperationAuthorised, TrimCertified)
 

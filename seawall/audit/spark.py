@@ -20,16 +20,16 @@ from seawall.spark import S3Access, spark_session
 
 @contextmanager
 def session(
-    settings: Settings, root: str, *, is_only_driver: bool | None = None
+    settings: Settings, root: str, *, is_only_driver: bool | None = None, master: str | None = None
 ) -> Iterator[tuple[SparkSession, Path]]:
-    """A local session that reaches `root`, and a folder for what the run needs while it lasts.
+    """A session that reaches `root`, here or on `master`, and a folder for what the run needs while it lasts.
 
     `is_only_driver`: None for who only reads. Whoever writes and does not vouch for being alone gets an
     UnguardedStore from a store that lets a second writer cover a commit.
     """
     s3 = S3Access(endpoint_url=settings.s3.endpoint_url, region=settings.s3.region)
     with tempfile.TemporaryDirectory(prefix="seawall-audit-", ignore_cleanup_errors=True) as folder:
-        spark = spark_session(Path(folder), s3=s3 if root.startswith(S3A) else None)
+        spark = spark_session(Path(folder), s3=s3 if root.startswith(S3A) else None, master=master)
         if is_only_driver is False:
             require_exclusive_commits(spark, root)
         yield spark, Path(folder)

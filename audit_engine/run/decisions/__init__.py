@@ -2,9 +2,11 @@
 
     suppress   somebody answers for it until a moment: no page, and still open, counted, in no PASS
     ack        somebody has seen it: for the record, and for whoever asks who is at it
+    accept     of AUD-01: what never came is taken as lost, and nobody waits for it any more
 
-Neither closes anything. Each decision has a number, which rises by one; a run names the last that it took
-into account, so that it comes to the same when it is judged again, whatever was decided since.
+The first two close nothing. The third ends what logs are told to miss: they are judged on what there is. Each
+decision has a number, which rises by one; a run names the last that it took into account, so that it comes to
+the same when it is judged again, whatever was decided since.
 
 Owns the value and its way into terms. Refuses one without a reason or an owner, and a suppression without an
 end. Invariant: of one finding the decision with the highest number counts, of each sort.
@@ -20,10 +22,13 @@ from typing import Any
 
 from rules.machine import Suppression
 
+GAP = "AUD-01"
+
 
 class Sort(str, Enum):
     SUPPRESS = "suppress"
     ACK = "ack"
+    ACCEPT = "accept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,8 @@ class Decision:
             raise ValueError("a decision needs an owner and a reason")
         if (self.sort is Sort.SUPPRESS) != (self.expires_at_ms is not None):
             raise ValueError("a suppression ends, and nothing else does")
+        if self.sort is Sort.ACCEPT and self.rule_id != GAP:
+            raise ValueError("what never came is accepted, and nothing else")
         if self.expires_at_ms is not None and self.expires_at_ms <= self.decided_at_ms:
             raise ValueError("a suppression ends after it was decided")
 
@@ -87,3 +94,11 @@ def suppressions(decisions: Iterable[Decision], as_of_ms: int) -> tuple[Suppress
         for finding_id, each in sorted(latest(decisions, Sort.SUPPRESS).items())
         if each.expires_at_ms is not None and each.expires_at_ms > as_of_ms
     )
+
+
+def accepted_gaps(decisions: Iterable[Decision]) -> dict[str, str]:
+    """By finding, who takes as lost what never came, and why."""
+    return {
+        finding_id: f"accepted by {each.owner}: {each.reason}"
+        for finding_id, each in sorted(latest(decisions, Sort.ACCEPT).items())
+    }

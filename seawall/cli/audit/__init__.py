@@ -18,6 +18,7 @@ audit = verb_group(
         "explain": "seawall.cli.audit.explain",
         "suppress": "seawall.cli.audit.decide",
         "ack": "seawall.cli.audit.decide",
+        "accept-gap": "seawall.cli.audit.decide",
     },
     help="Keep the evidence of what happened to each log, and judge it: docs/INGEST.md, docs/AUDIT.md.",
     short_help="Keep the evidence of each log, and judge it.",

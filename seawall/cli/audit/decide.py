@@ -1,4 +1,4 @@
-"""`seawall audit suppress|ack`: what people decide about a finding. Neither closes one."""
+"""`seawall audit suppress|ack|accept-gap`: what people decide about a finding."""
 
 from __future__ import annotations
 
@@ -104,6 +104,38 @@ def ack(
     )
 
 
+def accept_gap(
+    context: typer.Context,
+    finding: FindingId,
+    reason: Reason,
+    owner: Annotated[str, typer.Option(metavar="WHO", help="Who takes it as lost.")],
+    tables: TablesAt = None,
+    is_only_driver: OnlyDriver = False,
+    endpoint_url: EndpointUrl = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Take as lost what an emitter said and nobody will ever hear: AUD-01, of a spool that is gone.
+
+    From the next run on the finding is resolved, and logs that were INDETERMINATE for it are judged on what
+    there is. Of a log whose disk is watched, its next baseline does the same by itself; of what an emitter
+    without a disk said, nothing else does. What comes late after all is judged as ever.
+
+    Exits with 0 if it is kept.
+    """
+    from audit_engine.run.decisions import Sort
+
+    _decide(
+        context,
+        (Sort.ACCEPT, finding, owner, reason, None),
+        tables,
+        is_only_driver,
+        endpoint_url,
+        region,
+        as_json=as_json,
+    )
+
+
 def _decide(
     context: typer.Context,
     what: tuple[Sort, str, str, str, int | None],
@@ -119,7 +151,7 @@ def _decide(
         if not text.strip() or not text.isprintable():
             raise typer.BadParameter("say it in a line of text", param_hint=name)
     settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
-    from audit_engine.run.decisions import Decision
+    from audit_engine.run.decisions import GAP, Decision, Sort
     from audit_engine.run.decisions.spark import Decisions
     from audit_engine.run.errors import FindingClosed
     from audit_engine.run.reading.spark import Verdicts
@@ -131,6 +163,8 @@ def _decide(
         found = Verdicts(spark, root).finding(wanted)
         if found["status"] != "open":
             raise FindingClosed(finding_id=found["finding_id"], status=found["status"])
+        if sort is Sort.ACCEPT and found["rule_id"] != GAP:
+            raise typer.BadParameter(f"that is {found['rule_id']}, and no {GAP}", param_hint="FINDING")
         decision = Decision(
             sort=sort,
             finding_id=found["finding_id"],
@@ -148,6 +182,8 @@ def _decide(
 
 def _said(kept: Decision) -> str:
     what = f"{kept.rule_id} {kept.subject} ({kept.finding_id})"
+    if kept.sort.value == "accept":
+        return f"{what}: {kept.owner} takes it as lost; the next run waits for it no more"
     if kept.expires_at_ms is None:
         return f"{what}: {kept.owner} has seen it; it stays open"
     return (

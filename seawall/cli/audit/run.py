@@ -81,6 +81,10 @@ def run(
             "--holds/--no-holds", help="Hold the logs of critical findings, where the cluster is set."
         ),
     ] = True,
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Judge on this Spark cluster, such as spark://host:7077."),
+    ] = None,
     tables: TablesAt = None,
     is_only_driver: Annotated[
         bool,
@@ -125,7 +129,13 @@ def run(
     from seawall.holds.of_run import place_for
 
     root = root_of(tables_at(settings))
-    with _progress() as at, session(settings, root, is_only_driver=is_only_driver) as (spark, _):
+    with (
+        _progress() as at,
+        session(settings, root, is_only_driver=is_only_driver, master=master) as (
+            spark,
+            _,
+        ),
+    ):
         means = Means(terms=Terms(), now_ms=_now_ms, version=version() or "source", docs=data_docs, at=at)
         audit = AuditRun(spark, root, means)
         if again is not None:
@@ -179,7 +189,8 @@ def _say(summary: RunSummary, *, as_json: bool) -> None:
         typer.echo(json.dumps(shown | {"verdict": summary.verdict.value}, indent=2))
         return
     as_of = datetime.fromtimestamp(summary.as_of_ms / 1000, tz=timezone.utc).isoformat(timespec="seconds")
-    typer.echo(f"run {summary.run} as of {as_of}: {summary.events} events, {summary.logs} logs")
+    told = f"run {summary.run} as of {as_of}: {summary.events} events, {summary.logs} logs"
+    typer.echo(f"{told}, of which {summary.excused} were excused")
     styles = {
         "VIOLATION": "bold red",
         "INDETERMINATE": "bold yellow",
