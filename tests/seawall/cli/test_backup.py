@@ -269,6 +269,7 @@ def test_damage_is_told_and_had_back(
     assert "left out by --max-bytes" in partly.stdout
 
 
+@pytest.mark.long
 def test_the_log_as_it_was_at_a_time(
     tiered: Tiered, broker: LocalCluster, bucket: LocalBucket, seawall: Seawall, tmp_path: Path
 ) -> None:
@@ -306,3 +307,43 @@ def test_the_bucket_is_looked_at(bucket: LocalBucket, tiered: Tiered, seawall: S
     rights = [each["detail"] for each in members(ran)["findings"] if each["subject"] == "s3 own rights"]
     assert rights == ["may list versions", "may write", "may read a version"]
     assert list(store_of(bucket).list_uploads("")) == []
+
+
+def test_a_pin_keeps_versions_until_it_is_released(
+    tiered: Tiered, broker: LocalCluster, bucket: LocalBucket, seawall: Seawall, tmp_path: Path
+) -> None:
+    """Legal holds on the versions of removed copies; told by expire; free again with unkeep."""
+    start = expire(tiered, broker, bucket, 2)
+    kept = seawall(
+        "keep", LOG, "--offsets", f"0:{start}", "--reason", "an audit", "--until", "@1000", "--json"
+    )
+    assert kept.status == 0
+    pin, held = members(kept)["pin"], tiered.segments[0].objects.log
+    assert held is not None
+    store = store_of(bucket)
+    versions = [each for each in store.list_versions(held.key) if not each.is_delete_marker]
+    assert any(store.is_held(each.key, each.version_id) for each in versions)
+
+    told = members(seawall("expire", TOPIC, "--json"))
+    assert {each["leaves"] for each in told["leaving"]} == {"held"}
+    assert told["pins_over"] == [pin]
+    assert seawall("expire", TOPIC, "--confirm").status == 0
+    told = members(seawall("expire", TOPIC, "--json"))
+    assert ({each["leaves"] for each in told["leaving"]}, told["pins_over"]) == ({"later"}, [])
+    assert not any(store.is_held(each.key, each.version_id) for each in versions)
+    assert seawall("unkeep", LOG, pin, "--reason", "again").status == 64
+
+    assert seawall("plan", LOG, "--out", tmp_path / "plan.json").status == 0
+    assert seawall("apply", tmp_path / "plan.json", "--confirm").status == 0
+
+
+def test_a_drill_restores_a_sample_and_compares_it(tiered: Tiered, seawall: Seawall, tmp_path: Path) -> None:
+    """A segment with transactions into a scratch topic and back: the same records; a signed line is kept."""
+    ran = seawall("drill", TOPIC, "--seed", "a", "--state-dir", tmp_path, "--json")
+
+    assert ran.status == 0, ran.stderr
+    [drilled] = members(ran)
+    assert (drilled["good"], drilled["records"] > 0, drilled["wrong"]) == (True, True, None)
+    [line] = (tmp_path / "drills.jsonl").read_text().splitlines()
+    assert json.loads(line)["seawall_restore"]["segment_id"] == drilled["segment_id"]
+    assert json.loads(line)["signature"].startswith("v1,")
