@@ -19,6 +19,7 @@ from seawall.agent.publishing import publishing_metrics
 from seawall.agent.watching import outlook_metrics
 from seawall.metrics.audit import AuditTold, audit_metrics
 from seawall.scaler.metrics import scaler_metrics
+from seawall.serve.metrics import ServeTold, serve_metrics
 from tiering.uploader.holder import HoldTotals
 from workers.consumer.metrics import ConsumerMetrics
 from workers.consumer.snapshot import Counts, Snapshot
@@ -92,6 +93,10 @@ def _scaler() -> Iterable[Metric]:
     return scaler_metrics({}, DeskCounts())
 
 
+def _serve() -> Iterable[Metric]:
+    return serve_metrics(ServeTold())
+
+
 def _workers() -> Iterable[Metric]:
     nothing = Snapshot(
         partitions=(),
@@ -114,5 +119,6 @@ _COMPONENTS: dict[str, tuple[str, _Families]] = {
     "agent": ("`seawall agent`, beside each broker; `/metrics` at its `listen`", _agent),
     "audit": ("the audit's tables; `seawall audit metrics --out FILE`", _audit),
     "scaler": ("`seawall scaler`; `/metrics` at its `metrics_listen`", _scaler),
+    "serve": ("`seawall serve`; `/metrics` at its `metrics_listen`", _serve),
     "workers": ("the parallel consumer, wherever it is put to work", _workers),
 }

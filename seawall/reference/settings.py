@@ -31,6 +31,7 @@ _PAGES: Mapping[str, str] = {
     "audit": "What each does: [INGEST.md](INGEST.md), [AUDIT.md](AUDIT.md).",
     "alerts": "What each does, and an endpoint's own keys: [ALERTS.md](ALERTS.md).",
     "scaler": "What each does: [SCALER.md](SCALER.md).",
+    "serve": "What each does: [SERVING.md](SERVING.md).",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -48,17 +48,17 @@ COUNTED: Mapping[str, str] = {
 class ServeTold:
     """All that is told of an endpoint at one moment."""
 
-    counts: Mapping[str, int]
-    timing: Timing
-    clients: int
-    answers_bytes: int
-    cache_hits: Mapping[str, int]  # by where: memory, disk
-    cache_misses: int
-    cache_corrupt: int
-    store_requests: int
-    store_bytes: int
-    store_joined: int
-    metadata_lag_offsets: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    timing: Timing = field(default_factory=Timing)
+    clients: int = 0
+    answers_bytes: int = 0
+    cache_hits: Mapping[str, int] = field(default_factory=dict)  # by where: memory, disk
+    cache_misses: int = 0
+    cache_corrupt: int = 0
+    store_requests: int = 0
+    store_bytes: int = 0
+    store_joined: int = 0
+    metadata_lag_offsets: int = 0
 
 
 def serve_metrics(told: ServeTold) -> Iterator[Metric]:
@@ -76,7 +76,7 @@ def serve_metrics(told: ServeTold) -> Iterator[Metric]:
         seconds.add_metric([tier], buckets, told.timing.sums_s[tier])
     yield seconds
     for name, what in COUNTED.items():
-        yield CounterMetricFamily(f"seawall_serve_{name}", what, value=told.counts[name])
+        yield CounterMetricFamily(f"seawall_serve_{name}", what, value=told.counts.get(name, 0))
     hits = CounterMetricFamily(
         "seawall_serve_cache_hits", "Chunks that were at hand, by where.", labels=["where"]
     )
