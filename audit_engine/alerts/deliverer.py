@@ -2,7 +2,8 @@
 
     take in    runs of the outbox that are not on record, each as a whole
     plan       which messages are for which endpoint
-    deliver    what is due, in the order in which it was made; then what falls due, until it is time to end
+    deliver    what is due, in the order in which it was made; then what falls due, until it is time to end;
+               endpoints side by side, each with one request at a time
 
 An attempt is on record before it is sent and judged when it was answered: a process that is killed anywhere
 goes on where it stood, and sends again, with the same id, what it cannot know to have arrived.
@@ -17,9 +18,10 @@ be reached, is busy, or is gone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from audit_engine.alerts.endpoints import Endpoint, Format
 from audit_engine.alerts.formats import alertmanager, body, slack
@@ -31,7 +33,15 @@ from audit_engine.alerts.signing import signed
 from audit_engine.alerts.threads import Standing
 from audit_engine.alerts.transport import Answer, NoAnswer, Request, Transport
 from rules.machine.findings import SEVERITIES
+from workers.consumer.tasks import Tasks
 
+T = TypeVar("T")
+# Something that is told, as it goes on: it asks for requests to be made, and is given their answers.
+Ask: TypeAlias = Callable[[], Answer | NoAnswer]
+Telling: TypeAlias = Generator[Ask, Answer | NoAnswer, T]
+
+TICK_S = 1.0
+LEAVE_S = 0.0  # for requests that nobody waits for any more, as somebody has ended this process
 BATCH = 100  # messages that are read at once
 SAID_AGAIN_MS = 15 * MINUTE_MS  # how long an Alertmanager is told again that something ended
 ALERTS_PATH = "/api/v2/alerts"
@@ -63,6 +73,14 @@ class Delivered:
         return not (self.refused or self.waiting or self.disabled or self.trouble)
 
 
+def _asked(telling: Telling[object], answer: Answer | NoAnswer | None) -> Ask | None:
+    """Its next request, given the answer to the last; None at its end."""
+    try:
+        return next(telling) if answer is None else telling.send(answer)
+    except StopIteration:
+        return None
+
+
 class Deliverer:
     """Over one record. `endpoints` are those of the settings."""
 
@@ -91,12 +109,11 @@ class Deliverer:
         """
         with self._record.delivering():
             self._plan()
-            for each in self._endpoints:
-                if each.format is Format.ALERTMANAGER:
-                    self._push(each)
+            self._side_by_side(
+                self._push(each) for each in self._endpoints if each.format is Format.ALERTMANAGER
+            )
             while True:
-                for each in self._endpoints:
-                    self._tell(each, stop_ms)
+                self._side_by_side(self._tell(each, stop_ms) for each in self._endpoints)
                 next_ms = self._next_ms()
                 if next_ms is None or next_ms > until_ms or self._is_late(stop_ms):
                     break
@@ -142,7 +159,27 @@ class Deliverer:
     def _is_late(self, stop_ms: int | None) -> bool:
         return stop_ms is not None and self._means.now_ms() >= stop_ms
 
-    def _tell(self, endpoint: Endpoint, stop_ms: int | None) -> None:
+    def _side_by_side(self, telling: Iterable[Telling[object]]) -> None:
+        """Each to its end, one request of each at a time: who is slow to answer keeps nobody else waiting.
+
+        All but the requests is done here, in one thread; so is a request where there is nobody to wait.
+        """
+        begun = [(each, first) for each in telling if (first := _asked(each, None)) is not None]
+        if len(begun) <= 1:
+            for each, request in begun:
+                following: Ask | None = request
+                while following is not None:
+                    following = _asked(each, following())
+            return
+        with Tasks[Telling[object], Answer | NoAnswer](threads=len(begun), deadline_s=LEAVE_S) as tasks:
+            for each, request in begun:
+                tasks.submit(each, request)
+            while tasks.out:
+                for each, answer in tasks.collect(TICK_S):
+                    if (following := _asked(each, answer)) is not None:
+                        tasks.submit(each, following)
+
+    def _tell(self, endpoint: Endpoint, stop_ms: int | None) -> Telling[None]:
         """All that is due there, until it cannot take more."""
         while True:
             now_ms = self._means.now_ms()
@@ -153,19 +190,18 @@ class Deliverer:
             if not due:
                 return
             if endpoint.format is Format.ALERTMANAGER:
-                if not self._push(endpoint):
+                if not (yield from self._push(endpoint)):
                     return
                 continue
             for position, attempts, message in due:
                 if self._is_late(stop_ms):
                     return
-                verdict = self._attempt(
-                    endpoint, [position], attempts + 1, message.id, [body(endpoint, message)]
-                )
+                made = [body(endpoint, message)]
+                verdict = yield from self._attempt(endpoint, [position], attempts + 1, message.id, made)
                 if self._is_paused(endpoint, verdict):
                     return
 
-    def _push(self, endpoint: Endpoint) -> bool:
+    def _push(self, endpoint: Endpoint) -> Telling[bool]:
         """Everything that stands, to an Alertmanager; what waited for it is told with it. Whether it was."""
         now_ms = self._means.now_ms()
         state = self._record.state(endpoint.name, now_ms)
@@ -177,7 +213,7 @@ class Deliverer:
         positions = [position for position, _ in waiting]
         bodies = alertmanager.pushes(alerts)
         told = hashlib.sha256(b"".join(bodies)).hexdigest()[:32]
-        verdict = self._attempt(endpoint, positions, state.failures + 1, f"push_{told}", bodies)
+        verdict = yield from self._attempt(endpoint, positions, state.failures + 1, f"push_{told}", bodies)
         if verdict.outcome is Outcome.LATER:
             self._record.pause(endpoint.name, verdict.at_ms or 0, state.failures + 1)
         elif state.failures:
@@ -186,7 +222,7 @@ class Deliverer:
 
     def _attempt(
         self, endpoint: Endpoint, positions: Sequence[int], attempt: int, message_id: str, bodies: list[bytes]
-    ) -> Verdict:
+    ) -> Telling[Verdict]:
         """One request, or several that are one; on record before and behind."""
         if not bodies:
             verdict = Verdict(outcome=Outcome.DELIVERED, why="nothing to say")
@@ -198,7 +234,8 @@ class Deliverer:
         self._means.at("begun")
         answer: Answer | NoAnswer = NoAnswer(why="nothing was sent")
         for each in bodies:
-            answer = self._transport.post(endpoint, self._request(endpoint, message_id, each))
+            request = self._request(endpoint, message_id, each)
+            answer = yield partial(self._transport.post, endpoint, request)
             if not (isinstance(answer, Answer) and 200 <= answer.status < 300):
                 break
         self._means.at("sent")

@@ -41,7 +41,7 @@ def resolved(host: str, port: int) -> list[str]:
 
 
 class HttpTransport:
-    """For one thread. Raises OSError where an endpoint's file of certificates cannot be read."""
+    """For any thread. Raises OSError where an endpoint's file of certificates cannot be read."""
 
     def __init__(
         self, *, resolve: Resolve = resolved, monotonic_s: Callable[[], float] = time.monotonic

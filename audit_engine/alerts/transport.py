@@ -40,5 +40,5 @@ class NoAnswer:
 
 class Transport(Protocol):
     def post(self, endpoint: Endpoint, request: Request) -> Answer | NoAnswer:
-        """Within the endpoint's time, everything included."""
+        """Within the endpoint's time, everything included. For endpoints side by side, from any thread."""
         ...

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -37,6 +37,7 @@ from tiering.scrub.say import inventory, scrubbed
 from tiering.segments.records import SegmentId, SegmentRecord, SegmentState
 from tiering.store.errors import StoreError
 from tiering.store.keys import ObjectKind, SegmentKey
+from workers.consumer.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -100,17 +101,16 @@ class _Run:
         self._finished: dict[LogId, frozenset[SegmentId]] = {}  # since the metadata was read last
 
     def run(self) -> Report:
-        with ThreadPoolExecutor(self._ask.workers, thread_name_prefix="seawall-scrub") as pool:
-            try:
-                self._list(pool)
-                self._look(pool)
-            finally:
-                self._pace.end()  # the pool waits for whoever still reads
+        try:
+            self._list()
+            self._look()
+        finally:
+            self._pace.end()
         return self._report
 
     # Listing
 
-    def _list(self, pool: ThreadPoolExecutor) -> None:
+    def _list(self) -> None:
         logs = {self._prefix(log): log for log in self._ports.table.logs()}
         looked_at = self._ports.memory.looked_at(LISTED)
         if self._ask.is_whole:
@@ -118,13 +118,13 @@ class _Run:
         due = deque(least_recent((name for name in logs if name in self._ask.subset), looked_at))
         self._to_list = len(due)
 
-        def begin() -> Iterator[Future[Stock | Unlisted | None]]:
+        def begin() -> Iterator[Callable[[], Stock | Unlisted | None]]:
             while due and self._pace.may_list_on and self._report.stopped is None:
                 log = logs[due.popleft()]
-                yield pool.submit(self._taken, log)
+                yield partial(self._taken, log)
 
         for done in self._finished_of(begin(), self._ask.workers):
-            self._settle_stocks([each.result() for each in done])
+            self._settle_stocks(done)
             self._to_list = len(due)
         self._report.logs_left += len(due)
 
@@ -202,7 +202,7 @@ class _Run:
 
     # Looking
 
-    def _look(self, pool: ThreadPoolExecutor) -> None:
+    def _look(self) -> None:
         if self._report.stopped is not None:
             return
         due = deque(self._due())
@@ -212,7 +212,7 @@ class _Run:
         if self._ask.max_bytes is not None:
             self._total_bytes = min(self._total_bytes, self._ask.max_bytes)
 
-        def begin() -> Iterator[Future[tuple[_Due, Looked | None]]]:
+        def begin() -> Iterator[Callable[[], tuple[_Due, Looked | None]]]:
             while due and self._report.stopped is None:
                 each = due[0]
                 record = self._now(each.log, each.segment_id)
@@ -227,10 +227,10 @@ class _Run:
                 if refused is Refusal.TOO_LARGE:
                     self._pass_over(each, record, cost)
                 else:
-                    yield pool.submit(self._looked, each, record)
+                    yield partial(self._looked, each, record)
 
         for done in self._finished_of(begin(), 2 * self._ask.workers):
-            self._settle_looks([each.result() for each in done])
+            self._settle_looks(done)
         self._tell_progress()
         self._report.segments_left += len(due)
 
@@ -356,14 +356,21 @@ class _Run:
     def _prefix(self, log: LogId) -> str:
         return self._ports.layout.log_prefix(log)
 
-    def _finished_of(self, begin: Iterator[Future[T]], at_once: int) -> Iterator[list[Future[T]]]:
-        """Those that came to their end since, perhaps none; as many under way as `at_once`."""
-        waiting = set(islice(begin, at_once))
-        while waiting:
-            done, waiting = wait(waiting, TICK_S, FIRST_COMPLETED)
-            self._tell_progress()
-            yield list(done)
-            waiting |= set(islice(begin, at_once - len(waiting)))
+    def _finished_of(self, begin: Iterator[Callable[[], T]], at_once: int) -> Iterator[list[T]]:
+        """What came to its end since, perhaps nothing; as many under way as `at_once`."""
+        with Tasks[None, T](threads=self._ask.workers) as tasks:
+            try:
+                for call in islice(begin, at_once):
+                    tasks.submit(None, call)
+                while tasks.out:
+                    done = [each for _, each in tasks.collect(TICK_S)]
+                    self._tell_progress()
+                    yield done
+                    for call in islice(begin, at_once - tasks.out):
+                        tasks.submit(None, call)
+            except BaseException:
+                self._pace.end()  # leaving it waits for whoever still reads
+                raise
 
     def _tell_progress(self) -> None:
         self._on_progress(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from audit_engine.alerts.endpoints import Format
+from audit_engine.alerts.endpoints import Endpoint, Format
 from audit_engine.alerts.errors import AlertRecordUnusable, DeliveryUnderWay
 from audit_engine.alerts.record import Record
 from audit_engine.alerts.record_file import FILE_NAME
@@ -450,3 +451,27 @@ def test_no_secret_is_on_record(tmp_path: Path) -> None:
     kept = b"".join(path.read_bytes() for path in (tmp_path / "new" / "folder").iterdir())
     assert b"token-token" not in kept
     assert b"hooks/seawall" not in kept
+
+
+def test_a_receiver_that_is_slow_keeps_no_other_waiting(tmp_path: Path) -> None:
+    """The first endpoint answers only when the second has been told of everything."""
+    slow, quick = (endpoint(f"http://127.0.0.1:1/{name}", name=name) for name in "ab")
+    is_told = Event()
+    asked: list[str] = []
+
+    class Waits:
+        def post(self, endpoint: Endpoint, request: Request) -> Answer:
+            if endpoint.name == "a":
+                assert is_told.wait(60)
+            asked.append(endpoint.name)
+            if asked.count("b") == 3:
+                is_told.set()
+            return Answer(status=204, retry_after=None, body="")
+
+    alerts = deliverer(tmp_path, slow, quick, clock=Clock(), transport=Waits())
+    alerts.take_in(Runs(run(1, opened("x"), opened("y"), opened("z"))))
+
+    told = alerts.deliver()
+
+    assert [(each.sent, each.is_whole) for each in told.values()] == [(3, True), (3, True)]
+    assert asked == ["b", "b", "b", "a", "a", "a"]
