@@ -47,7 +47,7 @@ lint: docs ## Check style, types, the layers between packages, and the links in 
 
 .PHONY: docs
 docs: setup-python ## Build docs/ as a site into build/site, and check every link in it
-	NO_MKDOCS_2_WARNING=1 $(IN_VENV)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(IN_VENV)/python -m mkdocs build --strict
 
 .PHONY: bench
 bench: setup ## Measure against other tools; ONLY=name for one benchmark
