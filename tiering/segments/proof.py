@@ -8,7 +8,7 @@ A log of an agent's table that the topic has gone past cannot be told: compactio
 is counted, and never called equal.
 
 Owns these steps. Refuses to read a topic or a disk. Invariant: two executions of the same records have the
-same steps, on any machine, in any process (docs/decisions/0025).
+same steps, on any machine, in any process (docs/REPLAY.md).
 """
 
 from __future__ import annotations
