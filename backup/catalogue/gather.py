@@ -93,10 +93,14 @@ def gather(log: LogId, table: Table, bucket: Bucket, layout: KeyLayout) -> LogCa
 def stored_by_segment(listed: Iterable[ListedVersion], layout: KeyLayout, log: LogId) -> Stems:
     """A listing of one log, by segment and kind. Keys that are not Seawall's are passed over."""
     found: dict[str, dict[str, list[ListedVersion]]] = defaultdict(lambda: defaultdict(list))
+    named: dict[str, str | None] = {}  # a key is listed as often as it has versions, and read once
     for version in listed:
-        named = layout.parse(version.key)
-        if named is not None and named[0].log == log:
-            found[named[0].segment_id][named[1].value].append(version)
+        if version.key not in named:
+            parsed = layout.parse(version.key)
+            named[version.key] = None if parsed is None or parsed[0].log != log else parsed[0].segment_id
+        segment_id = named[version.key]
+        if segment_id is not None:
+            found[segment_id][version.key.rpartition(".")[2]].append(version)
     return {
         segment_id: {kind: StoredObject(tuple(_latest_first(each))) for kind, each in kinds.items()}
         for segment_id, kinds in found.items()
