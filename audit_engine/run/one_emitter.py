@@ -21,6 +21,7 @@ from audit_engine.run.decisions import GAP
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.told import row_of, told_of
 from rules.catalogue import rule
+from rules.events.emitters import MADE_GOOD
 from rules.machine import Speaker
 from rules.machine.emitters import (
     AboutEmitter,
@@ -34,7 +35,6 @@ from rules.machine.emitters import (
     two_payloads,
 )
 from rules.machine.findings import finding_id
-from rules.machine.made_good import MADE_GOOD
 from rules.machine.spans import NONE, join
 
 HAPPENED = frozenset({"AUD-02"})

@@ -30,6 +30,10 @@ class Heartbeat(ClusterEvent):
     metadata_offset: int | None
 
 
+# The problem of what is no gap: it ends one of this emitter's, whose detail or problem is its own detail.
+MADE_GOOD = "made_good"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceGap(ClusterEvent):
     """This emitter knows that it did not see part of a source, in `(not_before_ms, occurred_at_ms]`.

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from rules.events import EvidenceGap
+from rules.events.emitters import MADE_GOOD
 from seawall.agent.loops import Loop, LoopContext
 from seawall.agent.posts import Ground, Post
 from tiering.errors import StatedError
@@ -89,6 +90,7 @@ class Manned:
         self.looks = self.failures = 0
         self.is_blind = False
         self._why = ""
+        self._told: dict[str, str] = {}  # gaps that stand, by their problem
         self._ground = ground
 
     def run_once(self) -> None:
@@ -106,11 +108,22 @@ class Manned:
         if self.is_blind:
             self._say_gap("observer_was_blind")
             self.is_blind = False
+            for problem in ("observer_failed", "observer_was_blind"):
+                self._say_end(problem)
         self.looks += 1
         self.took_s = time.monotonic() - began_s
         self.last_look_ms = self._ground.clockwork.now_ms()
 
     def _say_gap(self, problem: str) -> None:
+        self._told[problem] = f"{self.post.name}: {self._why}"
+        self._say(problem, self._told[problem], since_ms=self.last_look_ms)
+
+    def _say_end(self, problem: str) -> None:
+        """What it missed it has told by now, or has said that it never can."""
+        if problem in self._told:
+            self._say(MADE_GOOD, self._told.pop(problem), since_ms=None)
+
+    def _say(self, problem: str, detail: str, *, since_ms: int | None) -> None:
         clockwork = self._ground.clockwork
         self._ground.sink.emit(
             EvidenceGap(
@@ -122,10 +135,10 @@ class Manned:
                 partition=None,
                 source=self.post.source,
                 problem=problem,
-                detail=f"{self.post.name}: {self._why}",
+                detail=detail,
                 gap_start=None,
                 gap_end=None,
-                not_before_ms=self.last_look_ms,
+                not_before_ms=since_ms,
             )
         )
 

@@ -23,8 +23,10 @@ from audit_engine.observers.configs.memory import Known, Memory, Resource, Seen
 from audit_engine.observers.errors import SourceSilent
 from audit_engine.observers.telling import MEMORY_LOST, TellingObserver, gap_of
 from rules.events import ConfigEffective, ConfigResource, Event, EvidenceGap, Source
+from rules.events.emitters import MADE_GOOD
 from tiering.cluster.interface import BrokerSettings, Cause, DescribedTopic, Unknown
 
+UNTOLD = "config_untold"
 _NAMED_MAX = 5  # of those that were not told, in the words of a gap
 
 
@@ -141,7 +143,7 @@ class Observer(TellingObserver):
 
     def _events(self, seen: Seen, look: _Look, at_ms: int) -> Iterator[Event]:
         if look.untold and not seen.is_partial:
-            yield self._gap("config_untold", _spoken(look.untold), at_ms, seen.at_ms)
+            yield self._gap(UNTOLD, _spoken(look.untold), at_ms, seen.at_ms)
         for resource in sorted(look.told, key=lambda each: (each.topic_id or "", each.broker_id)):
             topic, values = look.told[resource]
             known = seen.resources.get(resource)
@@ -150,6 +152,8 @@ class Observer(TellingObserver):
             for key in sorted(values):
                 if before.get(key) != values[key]:
                     yield self._event(resource, topic, key, (before.get(key), values[key]), (since, at_ms))
+        if seen.is_partial and not look.untold:  # what changed meanwhile is told
+            yield self._gap(MADE_GOOD, UNTOLD, at_ms, None)
 
     def _event(
         self,

@@ -13,10 +13,11 @@ from audit_engine.run.decisions import Decision, Sort, accepted_gaps
 from audit_engine.run.one_emitter import HeardBefore, Listened, Slice, listen_to
 from audit_engine.run.one_log import Task
 from audit_engine.run.told import told_of
+from rules.events import EvidenceGap, Source
 from rules.machine import LogState, Told, fold, newborn
 from rules.machine.emitters import summed
 from rules.machine.verdict import Verdict, judge
-from tests.rules.machine.histories import HOUR_MS, LOG, TERMS, TOPIC, fixture
+from tests.rules.machine.histories import HOUR_MS, LOG, MIB, TERMS, TOPIC, fixture
 
 WHO = "accepted by ann: the spool is gone"
 
@@ -109,6 +110,35 @@ def test_what_is_lost_later_is_not_accepted_with_it(lost: dict[str, Any]) -> Non
     second = heard([newest, later], first, h.now_ms + HOUR_MS, **{finding["finding_id"]: WHO})[name]
 
     assert [each["anchor"] for each in json.loads(second.findings)] == [f"7:{newest.seq + 1}"]
+
+
+def test_a_follower_ahead_of_its_leader_is_found_once_its_broker_tells_again() -> None:
+    """A broker restarts with a start of its own, and its settings could not be asked for meanwhile: while
+    that stands, nothing is condemned; once it ends START-04 is found, hours before the next baseline."""
+    h = fixture("none")
+    h.after(minutes=5)
+    about: dict[str, Any] = {
+        "topic_id": None,
+        "topic": None,
+        "partition": None,
+        "gap_start": None,
+        "gap_end": None,
+    }
+    gap: dict[str, Any] = {**about, "source": Source.ADMIN, "not_before_ms": None}
+    h.say(EvidenceGap, 3, problem="config_untold", detail="broker 3: no answer", **gap)
+    h.start(3, 0, 3_000, local=3_000)
+    h.after(hours=1).watermark(3, 10_500, size_bytes=MIB, start=3_000)
+    while_it_stands = h.judged()
+    h.say(EvidenceGap, 2, problem="made_good", detail="config_untold", **gap)
+    of_another = h.judged()
+    h.say(EvidenceGap, 3, problem="made_good", detail="config_untold", **gap)
+    h.after(minutes=1)
+    ended = h.judged()
+
+    assert "START-04" not in {each.rule_id for each in while_it_stands.findings}
+    assert "START-04" not in {each.rule_id for each in of_another.findings}
+    assert while_it_stands.verdict is Verdict.INDETERMINATE
+    assert [(each.rule_id, each.subject.rpartition(" ")[2]) for each in ended.findings] == [("START-04", "3")]
 
 
 def test_only_what_never_came_can_be_accepted() -> None:

@@ -92,7 +92,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_an_observer_that_fails_is_told_by_log_doubt_metric_and_evidence(world: World) -> None:
-    """One gap when it begins, one over all of it when it looks again, and none between; then no doubt."""
+    """One gap when it begins, one over all of it when it looks again, and none between; then both end."""
     may_look, looks = Stop(), count()
     may_look.set()
 
@@ -117,9 +117,13 @@ def test_an_observer_that_fails_is_told_by_log_doubt_metric_and_evidence(world: 
         may_look.set()
         _wait(lambda: world.sample("blind") == 0)
 
-    began, ended = world.gaps()
+    began, ended, *over = world.gaps()
     assert (began.problem, began.not_before_ms, began.occurred_at_ms) == ("observer_failed", 2_000, 2_000)
     assert (ended.problem, ended.not_before_ms, ended.occurred_at_ms) == ("observer_was_blind", 2_000, 9_000)
+    assert [(each.problem, each.detail) for each in over] == [
+        ("made_good", began.detail),
+        ("made_good", ended.detail),
+    ]
     assert began.source is Source.LOG_DIR
     assert "the disk is gone" in began.detail
     assert ("warning", "observe_disk_failed") in world.kept.lines

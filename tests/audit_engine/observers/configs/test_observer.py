@@ -248,10 +248,11 @@ def test_what_one_look_was_not_told_is_compared_when_it_is_told_again(
     watched.cluster.silent.clear()
     [of_two] = [each for each in watched.look() if each.broker_id == 2]
     assert of_two.not_before_ms == seen_ms
+    assert watched.gaps == ["config_untold", "made_good"]
 
     watched.cluster.silent.add(who)
     watched.look()
-    assert watched.gaps == ["config_untold", "config_untold"]
+    assert watched.gaps == ["config_untold", "made_good", "config_untold"]
 
 
 def test_when_nobody_answers_nothing_is_concluded(watched: Watched) -> None:

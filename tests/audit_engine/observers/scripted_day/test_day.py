@@ -111,7 +111,7 @@ def test_a_day_of_a_stock_cluster(cluster3: LocalCluster, oracle: Oracle, tmp_pa
     check_made_anew(watch, second, cluster3)
     check_metadata(watch, told, [first, second])
     check_settings(watch, [first, second], cluster3, {"retention.ms": ("-1", str(DAY_MS))})
-    assert [each.problem for each in watch.of(EvidenceGap)] == ["config_untold"], (
+    assert [each.problem for each in watch.of(EvidenceGap)] == ["config_untold", "made_good"], (
         "of the broker that was dead"
     )
     assert watch.of(DirectoryOffline) == []
