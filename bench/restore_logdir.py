@@ -10,7 +10,6 @@ by journal. Each runs as its users run it, start of the interpreter included.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from backup.plan.file import read_plan
 from bench.harness import Ran, compare, run
 from bench.upload import _environment, _peers, _segments, _server
 from tests.cluster.versitygw import VersityGateway
@@ -32,20 +32,20 @@ def main() -> None:
         os.environ |= _environment(gateway.endpoint_url)
         bucket = gateway.new_bucket()
         with tempfile.TemporaryDirectory(dir=objects.parent) as folder:
-            pieces = Path(folder) / "pieces"
-            _fill(gateway, bucket, sources, pieces)
-            _compare(gateway, bucket, tools, Path(folder), pieces, sources)
+            plan = Path(folder) / "plan"
+            _fill(gateway, bucket, sources, plan)
+            _compare(gateway, bucket, tools, Path(folder), plan, sources)
 
 
 def _compare(
-    gateway: VersityGateway, bucket: str, tools: Path, folder: Path, pieces: Path, sources: Path
+    gateway: VersityGateway, bucket: str, tools: Path, folder: Path, plan: Path, sources: Path
 ) -> None:
     total = sum(path.stat().st_size for path in sources.iterdir())
     peaks: list[Ran] = []
 
     def measure(command_of: Callable[[Path], list[object]]) -> float:
         into = folder / "into"
-        log_dir = _log_dir(into, pieces)
+        log_dir = _log_dir(into, plan)
         ran = run(command_of(log_dir))
         peaks.append(ran)
         found = sum(path.stat().st_size for path in into.rglob("*.log"))
@@ -59,7 +59,7 @@ def _compare(
         ours=lambda: measure(
             lambda log_dir: [
                 *(sys.executable, "-m", "bench.restore_logdir", gateway.endpoint_url, bucket),
-                *(log_dir, pieces),
+                *(log_dir, plan),
             ]
         ),
         theirs=lambda: measure(
@@ -72,10 +72,12 @@ def _compare(
     )
 
 
-def _fill(gateway: VersityGateway, bucket: str, sources: Path, pieces: Path) -> None:
+def _fill(gateway: VersityGateway, bucket: str, sources: Path, plan: Path) -> None:
     """Upload the segments as the agent does; the pieces of a plan for them."""
     from backup.plan import Origin, Piece
-    from rules.identity import ObjectRef
+    from backup.plan.file import write_plan
+    from rules.events import RestoreTarget
+    from tests.backup.lost_logs import plan_for
     from tests.tiering.segments.strategies import segment
     from tiering.log.checkpoints import EpochStart
     from tiering.log.segment import base_offset_of
@@ -115,19 +117,20 @@ def _fill(gateway: VersityGateway, bucket: str, sources: Path, pieces: Path) -> 
                     scan.data_end,
                     epochs=tuple((each.epoch, each.start_offset) for each in epochs),
                 ),
+                key_stem=path.stem,
                 size_bytes=scan.size_bytes,
                 record_count=scan.record_count,
                 batch_count=scan.batch_count,
                 max_timestamp_ms=scan.max_timestamp_ms,
-                objects=SegmentObjects(log=done.ref, aux=named, json=ObjectRef("", 0, "", "", None)),
+                objects=SegmentObjects(log=done.ref, aux=named, json=named._replace(key=f"{path.stem}.json")),
             )
             found.append(Piece(start=base, end=scan.data_end, origin=Origin.TIER, record=record))
-    pieces.write_bytes(pickle.dumps(found))
+    write_plan(plan, plan_for(tuple(found), RestoreTarget.LOG_DIRECTORY))
 
 
-def _log_dir(into: Path, pieces: Path) -> Path:
+def _log_dir(into: Path, plan: Path) -> Path:
     """A stopped broker's, whose log begins where the pieces end."""
-    log = pickle.loads(pieces.read_bytes())[-1]
+    log = read_plan(plan).body.pieces[-1]
     directory = into / "logs" / f"{TOPIC}-{PARTITION}"
     directory.mkdir(parents=True)
     properties = f"version=1\ncluster.id={log.record.log.cluster_id}\nnode.id=1\n"
@@ -139,14 +142,14 @@ def _log_dir(into: Path, pieces: Path) -> Path:
     return into / "logs"
 
 
-def _ours(endpoint_url: str, bucket: str, log_dir: Path, pieces: Path) -> None:
+def _ours(endpoint_url: str, bucket: str, log_dir: Path, plan: Path) -> None:
     from backup.catalogue.bytes import StoredPieces
     from backup.logdir.apply import Restore, restore
     from backup.logdir.replica import Wanted
     from tiering.store.patient import patient
     from tiering.store.s3 import S3Store, S3StoreSettings
 
-    found = pickle.loads(pieces.read_bytes())
+    found = read_plan(plan).body.pieces
     log = found[0].record.log
     store = patient(S3Store(S3StoreSettings(bucket=bucket, endpoint_url=endpoint_url)))
     wanted = Wanted(log=log._replace(partition=PARTITION), topic=TOPIC)

@@ -39,11 +39,9 @@ def main() -> None:
 
 def _prepare(cluster: LocalCluster, endpoint_url: str, bucket: str, plan: Path) -> int:
     """The source topic, its closed segments in the bucket, and a plan for all of them; where they end."""
-    from backup.plan import Asked, AskedBy, Fingerprints, PlanBody, Range
-    from backup.plan.codec import plan_of
     from backup.plan.file import write_plan
     from rules.events import RestoreTarget
-    from tests.backup.lost_logs import pieces_of
+    from tests.backup.lost_logs import pieces_of, plan_for
     from tests.tiering.reader.live import tier_to
     from tiering.store.patient import patient
     from tiering.store.s3 import S3Store, S3StoreSettings
@@ -53,24 +51,7 @@ def _prepare(cluster: LocalCluster, endpoint_url: str, bucket: str, plan: Path) 
     assert kafka.produce(cluster.bootstrap, SOURCE, _values()) == RECORDS
     store = patient(S3Store(S3StoreSettings(bucket=bucket, endpoint_url=endpoint_url)))
     tiered = tier_to(cluster, store, SOURCE)
-    whole = Range(0, tiered.end)
-    body = PlanBody(
-        log=tiered.log,
-        topic=SOURCE,
-        target=RestoreTarget.TOPIC,
-        made_at_ms=0,
-        asked=Asked(by=AskedBy.ALL, text="all", range=whole),
-        range=whole,
-        joins_at=tiered.end,
-        pieces=pieces_of(tiered.segments),
-        lost=(),
-        passes_gaps=False,
-        keep_for_ms=0,
-        requests=0,
-        estimated_ms=0,
-        fingerprints=Fingerprints(bucket="", log="", policy=""),
-    )
-    write_plan(plan, plan_of(body))
+    write_plan(plan, plan_for(pieces_of(tiered.segments), RestoreTarget.TOPIC))
     return tiered.end
 
 

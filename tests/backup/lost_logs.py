@@ -8,7 +8,9 @@ from typing import cast
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its stubs forget it
 
-from backup.plan import Origin, Piece
+from backup.plan import Asked, AskedBy, Fingerprints, Origin, Piece, Plan, PlanBody, Range
+from backup.plan.codec import plan_of
+from rules.events import RestoreTarget
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.waiting import wait_until
@@ -26,6 +28,28 @@ def pieces_of(records: Iterable[SegmentRecord]) -> tuple[Piece, ...]:
         Piece(start=each.base_offset, end=each.covered_end, origin=Origin.TIER, record=each)
         for each in records
     )
+
+
+def plan_for(pieces: tuple[Piece, ...], target: RestoreTarget) -> Plan:
+    """A plan for all that the pieces hold."""
+    whole = Range(pieces[0].start, pieces[-1].end)
+    body = PlanBody(
+        log=pieces[0].record.log,
+        topic=pieces[0].record.topic,
+        target=target,
+        made_at_ms=0,
+        asked=Asked(by=AskedBy.ALL, text="all", range=whole),
+        range=whole,
+        joins_at=whole.end,
+        pieces=pieces,
+        lost=(),
+        passes_gaps=False,
+        keep_for_ms=0,
+        requests=0,
+        estimated_ms=0,
+        fingerprints=Fingerprints(bucket="", log="", policy=""),
+    )
+    return plan_of(body)
 
 
 def write_all_kinds(cluster: LocalCluster, topic: str, *, rounds: int = 2, name: str = "") -> Written:
