@@ -42,6 +42,8 @@ QUICK = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     # A table that is partitioned by the day gets one day at a time: no need to sort all rows by it first.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
+    # Histograms of lengths in each page: nothing that reads our tables asks for them.
+    "spark.hadoop.parquet.size.statistics.enabled": "false",
 }
 ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DELTA = {
