@@ -1,0 +1,55 @@
+"""The files themselves: in Terraform's own form, valid, and documented by what they say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.terraform.inputs import PAGE, page, said
+from tests.terraform.tools import EXAMPLES, FOLDER, MODULES, NotToBeHad, Terraform, copied, found
+
+
+@pytest.fixture(scope="module")
+def terraform() -> Terraform:
+    try:
+        return found()
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))
+
+
+def test_they_are_formatted(terraform: Terraform) -> None:
+    """As `terraform fmt` writes them."""
+    ran = terraform.run(FOLDER, "fmt", "-check", "-recursive", "-diff")
+
+    assert ran.status == 0, ran.text
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_are_valid(terraform: Terraform, example: str, tmp_path: Path) -> None:
+    """With every module that they use, by the provider's own schema."""
+    folder = copied(tmp_path, example)
+    terraform.init(folder)
+
+    ran = terraform.run(folder, "validate", "-no-color")
+
+    assert ran.status == 0, ran.text
+
+
+@pytest.mark.parametrize(
+    "name", [f"modules/{each}" for each in MODULES] + [f"examples/{each}" for each in EXAMPLES]
+)
+def test_every_input_and_output_says_what_it_is(name: str) -> None:
+    """A description each, a sentence with its stop; an input has a type."""
+    inputs, outputs = said(FOLDER / name)
+
+    assert inputs
+    assert outputs
+    for each in [*inputs, *outputs]:
+        assert each.description.endswith("."), (name, each.name)
+    assert all(each.type for each in inputs)
+
+
+def test_the_page_says_what_the_code_says() -> None:
+    """Made anew by `python -m tests.terraform.inputs`."""
+    assert PAGE.read_text(encoding="utf-8") == page(PAGE.read_text(encoding="utf-8"))
