@@ -117,14 +117,8 @@ def test_a_follower_ahead_of_its_leader_is_found_once_its_broker_tells_again() -
     that stands, nothing is condemned; once it ends START-04 is found, hours before the next baseline."""
     h = fixture("none")
     h.after(minutes=5)
-    about: dict[str, Any] = {
-        "topic_id": None,
-        "topic": None,
-        "partition": None,
-        "gap_start": None,
-        "gap_end": None,
-    }
-    gap: dict[str, Any] = {**about, "source": Source.ADMIN, "not_before_ms": None}
+    nothing = dict.fromkeys(("topic_id", "topic", "partition", "gap_start", "gap_end", "not_before_ms"))
+    gap: dict[str, Any] = {**nothing, "source": Source.ADMIN}
     h.say(EvidenceGap, 3, problem="config_untold", detail="broker 3: no answer", **gap)
     h.start(3, 0, 3_000, local=3_000)
     h.after(hours=1).watermark(3, 10_500, size_bytes=MIB, start=3_000)
