@@ -8,11 +8,12 @@ leader for everything, and tell them that the log begins there.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from seawall import connections
 from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
 from seawall.metrics.collected import Collected
+from seawall.serve.evidence import DamageSaid, damage_said
 from seawall.serve.metrics import ServeTold, serve_metrics
 from seawall.settings import Settings
 from seawall.settings.model import ServeSettings
 from tiering.reader.disk_cache import DiskCache
+from tiering.reader.errors import ObjectDamaged
 from tiering.reader.interface import MIB, ReaderLimits
 from tiering.reader.reader import TieredReader
 from tiering.segments.findings import Finding
@@ -76,6 +79,7 @@ def run(settings: Settings, world: World) -> None:
         follower = stack.enter_context(Follower(config, topic, tier.applied, positions={}))
         if not follower.wait_caught_up(CAUGHT_UP_S):
             raise ServeError(why=f"the metadata topic was not read to its end in {CAUGHT_UP_S:g} s")
+        parts.damage.append(stack.enter_context(closing(damage_said(settings, tier, os.environ, world.log))))
         recent = Recent(parts.disk, limit_bytes=told.memory_bytes)
         reader = stack.enter_context(TieredReader(parts.objects, cache=recent, limits=READING))
         process = _Process(parts, follower, reader, recent, world)
@@ -91,6 +95,7 @@ class _Parts:
     objects: Coalesced
     disk: DiskCache | None
     log: Any
+    damage: list[DamageSaid] = field(default_factory=list)  # none before there is a table
 
     def on_finding(self, partition: int, finding: Finding) -> None:
         self.log.warning("metadata_not_followed", partition=partition, why=finding.detail)
@@ -100,6 +105,9 @@ class _Parts:
             self.log.error("defect", exc_info=error)
         elif what == "damaged":
             self.log.error("object_damaged", why=str(error))
+            for said in self.damage:
+                assert isinstance(error, ObjectDamaged)
+                said.tell(error)
         else:
             self.log.warning("store_trouble", what=what, why=str(error))
 

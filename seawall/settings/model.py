@@ -238,6 +238,7 @@ class ServeSettings(_Table):
     cache_dir: str | None = None
     cache_bytes: Size = 10 * 1024 * MIB
     memory_bytes: Size = 64 * MIB  # of chunks used last, before the folder
+    state_dir: str | None = None  # of its events, should an object turn out to be damaged
     skip_gaps: YesOrNo = False  # offsets on record as lost: read on behind them
     tls_cert: str | None = None
     tls_key: str | None = None

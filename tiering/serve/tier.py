@@ -37,7 +37,7 @@ class TierTable:
     ) -> None:
         self._table = table
         self._of_partition = {each.partition: each for each in table.partitions()}
-        self._cluster_id = cluster_id
+        self.cluster_id = cluster_id
         self._on_finding = on_finding
         self._lock = Lock()
         self._pictures: OrderedDict[LogId, tuple[LogView, TieredLog | None]] = OrderedDict()
@@ -51,7 +51,7 @@ class TierTable:
 
     def log(self, topic_id: str, partition: int) -> TieredLog | None:
         """What of a partition is in the store; None if nothing is."""
-        log = LogId(self._cluster_id, topic_id, partition)
+        log = LogId(self.cluster_id, topic_id, partition)
         with self._lock:
             view = self._table.view(log)
             if view is None:
@@ -65,15 +65,22 @@ class TierTable:
             self._pictures.move_to_end(log)
             return kept[1]
 
+    def position(self, log: LogId) -> int:
+        """The offset of the topic of metadata up to which a log's records are known."""
+        with self._lock:
+            table = self._table.of(log)
+            return 0 if table is None else table.position
+
     def _picture(self, log: LogId, view: LogView) -> TieredLog | None:
         found = coverage(view)
         is_deleted = view.record is not None and view.record.topic_deleted_at_ms is not None
         if is_deleted or isinstance(found, Inconclusive):
             return None
-        tiered = TieredLog(log=log, coverage=found, segment=lambda segment_id: self._segment(log, segment_id))
+        tiered = TieredLog(log=log, coverage=found, segment=lambda segment_id: self.segment(log, segment_id))
         return tiered if tiered.start < tiered.end else None
 
-    def _segment(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None:
+    def segment(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None:
+        """A segment's record as it is now."""
         with self._lock:
             table = self._table.of(log)
             return None if table is None else table.segment(log, segment_id)
