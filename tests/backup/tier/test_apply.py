@@ -368,6 +368,24 @@ def test_a_gap_just_below_the_live_log_is_in_the_way_too() -> None:
     assert world.readable() == set(range(40)) - set(range(20, 30))
 
 
+def test_a_gap_that_was_passed_once_is_on_record_for_the_next_time() -> None:
+    """Expired and restored again, it is one gap still, and stands in nobody's way."""
+    world = expired()
+    world.lifecycle_takes(source_of(world, 10))
+    world.apply(world.plan())
+    world.change(keep_until_ms=None)
+    world.expire_below(30)
+    plan = world.plan(passes_gaps=False)
+
+    world.apply(plan)
+
+    assert [(each.start, each.end, each.because) for each in plan.body.lost] == [
+        (10, 20, LostBecause.ON_RECORD)
+    ]
+    assert [(each.start_offset, each.end_offset) for each in world.record.gaps] == [(10, 20)]
+    assert world.readable() == set(range(40)) - set(range(10, 20))
+
+
 def test_a_start_that_moved_since() -> None:
     """Somebody else restored, or expiry went on."""
     world = expired()

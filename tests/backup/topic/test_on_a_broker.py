@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from backup.topic.errors import TargetUnfit
+from backup.topic.errors import TakenOver, TargetUnfit
 from backup.topic.kafka import KafkaProgress, ready_topic
 from backup.topic.offset_map import OffsetMap
+from backup.topic.outgoing import outgoing
 from backup.topic.parquet import read_map, write_map
 from backup.topic.replay import Job, Replayed, Source, committed_batches, replay
 from backup.topic.writer import TransactionalWriter
@@ -17,12 +18,14 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from tests.backup.lost_logs import consumed, delete_records, write_all_kinds
 from tests.cluster import produce
+from tests.encode.record_batch import PlainRecord, encode_batch
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
-from tiering.log.batch import Record
-from tiering.reader.interface import TieredLog, tiered_log
+from tiering.log.batch import Record, read_header
+from tiering.reader.interface import StoredBatch, TieredLog, tiered_log
 from tiering.reader.reader import TieredReader
 from tiering.segments.kafka import check_topic
 from tiering.segments.kafka import replay as replay_metadata
+from tiering.segments.records import SegmentId
 
 PLAN = "ab" * 32
 
@@ -142,3 +145,28 @@ def test_a_topic_that_would_not_keep_it_is_refused(broker: LocalCluster) -> None
         produce.create_topic(broker, f"unfit-{name}", config=settings)
         with pytest.raises(TargetUnfit):
             target(broker, f"unfit-{name}")
+
+
+def test_an_earlier_run_is_fenced(broker: LocalCluster) -> None:
+    """Two alive at once: the later one takes over, and nothing of the earlier one's is to be seen."""
+    topic = "fenced"
+    produce.create_topic(broker, topic)
+    config = {"bootstrap.servers": broker.bootstrap}
+    with (
+        TransactionalWriter(config, "one-name", topic, pause=time.sleep) as first,
+        TransactionalWriter(config, "one-name", topic, pause=time.sleep) as second,
+    ):
+        for each, value in ((first, b"first"), (second, b"second")):
+            each.begin()
+            each.enter([(topic, 0)])
+            content = encode_batch([PlainRecord(offset=0, timestamp_ms=now_ms(), value=value)])
+            batch = StoredBatch(read_header(content), memoryview(content), 0, 1, SegmentId("one"), 0)
+            sent = outgoing(batch, each.sender(topic, 0))
+            assert sent is not None
+            number = each.send(topic, 0, sent.content)
+            assert list(each.settle()) == [number]
+        with pytest.raises(TakenOver):
+            first.commit()
+        second.commit()
+
+    assert [each.value for each in consumed(broker, topic, isolation="read_committed")] == [b"second"]
