@@ -59,7 +59,7 @@ class PlanOutdated(BackupError):
 
 @dataclass(kw_only=True, eq=False)
 class CannotRestore(BackupError):
-    """{log} cannot be restored: {why}"""
+    """log {log.topic_id}:{log.partition} cannot be restored: {why}"""
 
     exit_code: ClassVar[int] = 68
 
@@ -69,12 +69,12 @@ class CannotRestore(BackupError):
 
 @dataclass(kw_only=True, eq=False)
 class NothingToRestore(CannotRestore):
-    """of {log} there is nothing to put back: {why}"""
+    """of log {log.topic_id}:{log.partition} there is nothing to put back: {why}"""
 
 
 @dataclass(kw_only=True, eq=False)
 class GapInTheMiddle(CannotRestore):
-    """of {log} the range [{start}, {end}) inside of what would be restored is not to be had: {why}
+    """of log {log.topic_id}:{log.partition} a part of what would be restored, [{start}, {end}), is lost: {why}
 
     What lies before it could not be read over the gap. Plan it again with --pass-gaps, which puts the gap on
     record so that readers are told of it, or from offset {end} on.
@@ -86,7 +86,7 @@ class GapInTheMiddle(CannotRestore):
 
 @dataclass(kw_only=True, eq=False)
 class WrongCluster(CannotRestore):
-    """{log} is of cluster {planned}, and this is {found}: nothing was changed"""
+    """log {log.topic_id}:{log.partition} is of cluster {planned}, and this is {found}: nothing was changed"""
 
     planned: str
     found: str
@@ -94,14 +94,14 @@ class WrongCluster(CannotRestore):
 
 @dataclass(kw_only=True, eq=False)
 class BucketUnfit(CannotRestore):
-    """{log} cannot be restored in bucket {bucket}: {why}"""
+    """log {log.topic_id}:{log.partition} cannot be restored in bucket {bucket}: {why}"""
 
     bucket: str
 
 
 @dataclass(kw_only=True, eq=False)
 class OverlapsLive(CannotRestore):
-    """{log}: [{start}, {end}) is live, and a restore never writes over what can be read: {why}"""
+    """log {log.topic_id}:{log.partition}: [{start}, {end}) would be written over something live: {why}"""
 
     start: int
     end: int

@@ -34,7 +34,7 @@ _PIN = re.compile(r"pin-[0-9a-f]{8}(?:-until-(\d{1,15}))?")
 
 @dataclass(kw_only=True, eq=False)
 class NoSuchPin(BackupError):
-    """of {log} there is no pin {pin_id}: `seawall backup show` has those that stand
+    """log {log.topic_id}:{log.partition} has no pin {pin_id}: `seawall backup show` has those that stand
 
     A hold that a finding placed is released by `seawall hold release`.
     """

@@ -2,8 +2,8 @@
 
 Each offset is answered for once: by a copy that counts now, as readers choose among them; else by the usable
 copy that reaches furthest. A copy is usable where its versions are there, its bytes are whole, and its epochs
-are the log's at the same offsets. Where none is, the reason is that of the copies that should have been:
-gone, of another history, incomplete; else a gap on record; else nobody ever copied it.
+are the log's at the same offsets. Where none is, the reason is a gap on record; else that of the copies that
+should have been: gone, of another history, incomplete; else nobody ever copied it.
 
 The log's own record knows its lineage from where it was first followed. Copies that lie wholly below are
 believed as far as their epochs lead up to it without a contradiction, from the highest down.
@@ -177,9 +177,9 @@ def _reasons(useless: list[_Useless], start: int, end: int) -> Iterator[Lost]:
 
 
 _TELLING = (
+    LostBecause.ON_RECORD,  # readers pass it, whatever became of its copies
     LostBecause.VERSION_GONE,
     LostBecause.INCOMPLETE,
     LostBecause.OTHER_HISTORY,
-    LostBecause.ON_RECORD,
     LostBecause.NEVER_COPIED,
 )

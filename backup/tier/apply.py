@@ -45,7 +45,7 @@ EVENT_PIECES_MAX = 200  # each names three objects, and an event is at most some
 
 @dataclass(kw_only=True, eq=False)
 class NotThereYet(BackupError):
-    """{log}: the plan was carried out, and what was read back is not all of it: {why}
+    """log {log.topic_id}:{log.partition}: it was put back, and what was read back is not all of it: {why}
 
     Nothing was lost by it. Look with `seawall backup show`, and apply the plan again.
     """

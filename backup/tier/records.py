@@ -16,7 +16,7 @@ that was not there before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from backup.catalogue.bytes import lineage_of
@@ -179,8 +179,21 @@ def _view(plan: Plan, ports: Ports) -> LogView:
 def _with_gaps(plan: Plan, record: LogRecord, now_ms: int) -> tuple[Gap, ...]:
     """The record's gaps, and those that this plan passes."""
     passed = [each for each in plan.body.gaps if each.because is not LostBecause.ON_RECORD]
-    found = [_gap(plan, each, record, now_ms) for each in passed]
+    known = [(gap.start_offset, gap.end_offset) for gap in record.gaps]
+    found = [_gap(plan, left, record, now_ms) for each in passed for left in _beside(each, known)]
     return tuple(sorted((*record.gaps, *found), key=lambda gap: gap.start_offset))
+
+
+def _beside(lost: Lost, known: Sequence[tuple[int, int]]) -> Iterator[Lost]:
+    """What of a lost range is in no gap on record: two gaps never overlap."""
+    at = lost.start
+    for start, end in known:
+        if start < lost.end and end > at:
+            if at < start:
+                yield replace(lost, start=at, end=start)
+            at = max(at, end)
+    if at < lost.end:
+        yield replace(lost, start=at)
 
 
 def _gap(plan: Plan, lost: Lost, record: LogRecord, now_ms: int) -> Gap:
