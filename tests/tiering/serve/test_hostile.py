@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,8 +40,9 @@ from tiering.serve.protocol.frames import LENGTH, request_frame
 from tiering.serve.protocol.session import ApiVersionsRequest
 from tiering.serve.service import Limits
 
-FUZZED = int(os.environ.get("SEAWALL_TEST_FUZZED_REQUESTS", "4000"))
+FUZZED = int(os.environ.get("SEAWALL_TEST_FUZZED_REQUESTS", "2000"))
 DEADLINE_S = 30.0
+GROWTH_BYTES_MAX = 32 * 1024 * 1024
 
 
 def counted(scene: Scene, name: str, least: int = 1) -> bool:
@@ -100,7 +102,11 @@ def test_fuzzed_requests_end_their_connection_and_nothing_else() -> None:
     chance = random.Random(11)
     with simple() as (scene, log), scene.client() as honest:
         scene.world.group_answer = b"\0" * 32
-        for _ in range(FUZZED // 20):
+        rounds = FUZZED // 20
+        settled_bytes = 0
+        for number in range(rounds):
+            if number == rounds // 4:
+                settled_bytes = resident_bytes()
             send_and_forget(scene.address, [fuzzed(chance) for _ in range(20)])
             if chance.random() < 0.1:
                 assert read_all(honest, 0, log.end) == contents(log)
@@ -111,6 +117,13 @@ def test_fuzzed_requests_end_their_connection_and_nothing_else() -> None:
             "connections are left open"
         )
         assert scene.endpoints[0].service.budget.used_bytes == 0
+        assert resident_bytes() - settled_bytes < GROWTH_BYTES_MAX
+
+
+def resident_bytes() -> int:
+    """What this process takes of memory now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_what_is_not_served_is_hung_up_on_and_a_new_api_versions_is_told() -> None:
@@ -281,7 +294,7 @@ def test_it_drains() -> None:
     """Asked to stop: who waits has its answer, who is idle is let go, who comes is refused, and it ends."""
     with simple() as (scene, _), scene.client() as waiting, scene.client() as idle:
         idle.ask(apis.API_VERSIONS, 3, ApiVersionsRequest())
-        request = fetch_of((TIERED, 40), max_wait_ms=1500)
+        request = fetch_of((TIERED, 40), max_wait_ms=700)
         waiting.send(request_frame(APIS[apis.FETCH], 13, 5, "waits", request))
         assert becomes_true(
             lambda: any(name == "Fetch" for _, name, _ in scene.world.asked), deadline_s=DEADLINE_S

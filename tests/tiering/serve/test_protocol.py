@@ -68,7 +68,7 @@ def flat(message: Any) -> Any:
     return [flat(each) for each in message] if isinstance(message, tuple) else message
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     """Each table in each version and form, to the last byte."""
@@ -82,7 +82,7 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     assert flat(read_message(table, version, api.is_flexible(version), whole)) == flat(message)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_frames_carry_their_headers(data: st.DataObject) -> None:
     """A request's and an answer's, in each version."""

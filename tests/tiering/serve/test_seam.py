@@ -285,7 +285,7 @@ def test_the_slowest_leader_holds_nobody_up() -> None:
         scene.world.partitions[0].leader = 2
         quiet = scene.world.partitions[0].log
         for offset in (0, 10, 20):
-            answer = client.ask(apis.FETCH, 13, fetch_of((0, 0), (TIERED, offset), max_wait_ms=2000))
+            answer = client.ask(apis.FETCH, 13, fetch_of((0, 0), (TIERED, offset), max_wait_ms=600))
             empty, full = answer.responses[0].partitions
             assert not b"".join(empty.records or ())
             assert b"".join(full.records or ()).startswith(log.batches[offset // 2].content)
