@@ -43,7 +43,9 @@ class NotToBeHad(Exception):
 class VersityGateway:
     """One server; each test makes a bucket of its own."""
 
-    def __init__(self, program: Path, folder: Path) -> None:
+    def __init__(self, program: Path, folder: Path, *, has_users: bool = False) -> None:
+        """`has_users`: it knows more than its root, each as `add_user` made it."""
+        self._program = program
         self._port = ReservedPort()
         self._buckets = 0
         self._session = boto3.Session(
@@ -53,12 +55,15 @@ class VersityGateway:
         objects, versions = folder / "objects", folder / "versions"
         objects.mkdir(parents=True)
         versions.mkdir()
+        users = folder / "users"
+        users.mkdir()
         self._process = Child(
             name="versitygw",
             argv=[
                 str(program),
                 *("--port", self._port.address, "--region", REGION),
                 *("--quiet", "--keep-alive", "--health", "/health"),
+                *(("--iam-dir", str(users)) if has_users else ()),
                 *("posix", "--versioning-dir", str(versions), str(objects)),
             ],
             log=folder / "versitygw.log",
@@ -81,6 +86,18 @@ class VersityGateway:
         if versioned:
             client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
         return name
+
+    def add_user(self, name: str) -> boto3.Session:
+        """Somebody who may nothing but what a bucket's policy says; the name is the access key, too."""
+        admin = [str(self._program), "admin", "--access", ACCESS_KEY_ID, "--secret", SECRET_ACCESS_KEY]
+        made = ["create-user", "--access", name, "--secret", name, "--role", "user"]
+        subprocess.run(
+            [*admin, "--endpoint-url", self.endpoint_url, "--region", REGION, *made],
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        return boto3.Session(aws_access_key_id=name, aws_secret_access_key=name, region_name=REGION)
 
     def __enter__(self) -> VersityGateway:
         self._process.start()

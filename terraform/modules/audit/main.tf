@@ -13,7 +13,7 @@ locals {
 resource "aws_emrserverless_application" "this" {
   name          = var.name
   release_label = var.release
-  type          = "spark"
+  type          = "SPARK"
   tags          = var.tags
 
   dynamic "image_configuration" {
