@@ -74,7 +74,7 @@ class NothingToRestore(CannotRestore):
 
 @dataclass(kw_only=True, eq=False)
 class GapInTheMiddle(CannotRestore):
-    """of log {log.topic_id}:{log.partition} a part of what would be restored, [{start}, {end}), is lost: {why}
+    """of log {log.topic_id}:{log.partition} of what would be restored [{start}, {end}) is lost: {why}
 
     What lies before it could not be read over the gap. Plan it again with --pass-gaps, which puts the gap on
     record so that readers are told of it, or from offset {end} on.

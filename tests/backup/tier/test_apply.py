@@ -23,7 +23,11 @@ from rules.events import CopyFinished, Restored, RestoreTarget
 from rules.identity import ObjectRef
 from rules.policy import read_policy
 from tests.backup.world import DELETED, KINDS, Killed, Meddled, World
+from tests.tiering.retention.world import POLICY
 from tests.tiering.segments.strategies import LOG
+from tiering.retention.facts import facts_of
+from tiering.retention.reasons import Keep, Reason
+from tiering.retention.remote import Situation, next_act
 from tiering.store.content import InMemory
 from tiering.store.errors import ChecksumRefused, Denied, Unavailable
 from tiering.store.interface import checksum_text, crc64
@@ -82,6 +86,34 @@ def test_the_promise_comes_first_and_the_start_last() -> None:
     world.meddle = look
     world.apply(world.plan())
     assert world.coverage().frontier.offset == before.offset
+
+
+def test_our_own_expiry_takes_nothing_of_it_at_any_step() -> None:
+    """What expiry would do next, between any two effects and after them: keep, a restore asks for time."""
+    world = expired()
+    long_ago = {"occurred_at_ms": world.now_ms - 30 * POLICY.grace_ms}
+    world.change(**long_ago)
+    acts = []
+
+    def look(moment: int) -> None:
+        ends = len(world.topic_records)
+        facts = facts_of(LOG, world.view(LOG), applied_to=ends, end_offset=ends)
+        now = Situation(
+            facts=facts,
+            policy=POLICY,
+            now_ms=world.now_ms,
+            leader_epoch=world.epoch,
+            may_advance=POLICY.blast_per_advance,
+            may_remove=POLICY.blast_per_hour,
+        )
+        acts.append(next_act(now))
+
+    world.meddle = look
+    world.apply(world.plan())
+    look(-1)
+
+    kept = [each for each in acts[1:] if isinstance(each, Keep) and each.reason is Reason.KEEP_UNTIL]
+    assert len(kept) == len(acts) - 1 > 20
 
 
 def test_no_version_is_deleted() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from seawall.backup.finding import found_of
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
@@ -347,3 +348,32 @@ def test_a_drill_restores_a_sample_and_compares_it(tiered: Tiered, seawall: Seaw
     [line] = (tmp_path / "drills.jsonl").read_text().splitlines()
     assert json.loads(line)["seawall_restore"]["segment_id"] == drilled["segment_id"]
     assert json.loads(line)["signature"].startswith("v1,")
+
+
+@pytest.mark.long
+def test_a_finding_is_planned_for_by_its_id(
+    tiered: Tiered,
+    broker: LocalCluster,
+    bucket: LocalBucket,
+    seawall: Seawall,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The log and the offsets are the finding's; its id stands in the plan. (The tables are left out.)"""
+    start = expire(tiered, broker, bucket, 2)
+    row = {
+        "finding_id": "0123abcd",
+        "rule_id": "RET-01",
+        "subject": f"{tiered.log.cluster_id}/{tiered.log.topic_id}/0/log",
+        "ranges": [[0, start]],
+        "held_by": [],
+    }
+    monkeypatch.setattr("seawall.backup.finding.read_finding", lambda settings, tables, wanted: found_of(row))
+    plan = tmp_path / "plan.json"
+
+    planned = seawall("plan", "--finding", "0123", "--tables", tmp_path, "--out", plan)
+
+    assert (planned.status, planned.stderr) == (0, "")
+    assert f"asked by finding: RET-01 0123abcd [0, {start})" in planned.stdout
+    assert json.loads(plan.read_text())["body"]["details"]["finding_id"] == "0123abcd"
+    assert seawall("apply", plan, "--confirm").status == 0
