@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,3 +56,21 @@ def test_every_input_and_output_says_what_it_is(name: str) -> None:
 def test_the_page_says_what_the_code_says() -> None:
     """Made anew by `python -m tests.terraform.inputs`."""
     assert PAGE.read_text(encoding="utf-8") == page(PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.long
+def test_checkov_finds_nothing() -> None:
+    """But for what stands beside a resource with its reason."""
+    checkov = shutil.which("checkov")
+    if checkov is None:
+        pytest.skip(
+            "there is no `checkov` on this machine: pip install checkov, in an environment of its own"
+        )
+    arguments = ["-d", str(FOLDER), "--framework", "terraform", "--skip-download", "-o", "json", "--quiet"]
+    ran = subprocess.run([checkov, *arguments], capture_output=True, text=True, timeout=500, check=False)
+
+    told = json.loads(ran.stdout)
+    assert told["summary"]["passed"] > 200
+    assert [(each["check_id"], each["resource"]) for each in told["results"]["failed_checks"]] == []
+    reasons = [each["check_result"]["suppress_comment"] for each in told["results"].get("skipped_checks", [])]
+    assert all(len(each) > 20 for each in reasons)

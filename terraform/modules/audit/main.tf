@@ -52,6 +52,9 @@ resource "aws_emrserverless_application" "this" {
 # --- logs
 
 data "aws_iam_policy_document" "key" {
+  #checkov:skip=CKV_AWS_109:A key's own policy is about that key alone, and AWS has it delegate to the account's IAM
+  #checkov:skip=CKV_AWS_111:The same: resources of a key's policy are that key
+  #checkov:skip=CKV_AWS_356:The same: "*" in a key's policy is that key
   statement {
     sid       = "TheAccountsOwnPolicies"
     actions   = ["kms:*"]
@@ -228,6 +231,9 @@ resource "aws_kms_key" "schedules" {
 }
 
 data "aws_iam_policy_document" "schedules_key" {
+  #checkov:skip=CKV_AWS_109:A key's own policy is about that key alone, and AWS has it delegate to the account's IAM
+  #checkov:skip=CKV_AWS_111:The same: resources of a key's policy are that key
+  #checkov:skip=CKV_AWS_356:The same: "*" in a key's policy is that key
   statement {
     sid       = "TheAccountsOwnPolicies"
     actions   = ["kms:*"]

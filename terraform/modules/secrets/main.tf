@@ -9,6 +9,9 @@ locals {
 }
 
 data "aws_iam_policy_document" "key" {
+  #checkov:skip=CKV_AWS_109:A key's own policy is about that key alone, and AWS has it delegate to the account's IAM
+  #checkov:skip=CKV_AWS_111:The same: resources of a key's policy are that key
+  #checkov:skip=CKV_AWS_356:The same: "*" in a key's policy is that key
   statement {
     sid       = "TheAccountsOwnPolicies"
     actions   = ["kms:*"]
@@ -30,6 +33,7 @@ resource "aws_kms_key" "this" {
 }
 
 resource "aws_secretsmanager_secret" "this" {
+  #checkov:skip=CKV2_AWS_57:A webhook's secret changes at its receiver, by hand; two are accepted while it does (docs/ALERTS.md)
   for_each = var.webhooks
 
   name                    = "${var.name}/${each.key}"
