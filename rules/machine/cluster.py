@@ -338,12 +338,12 @@ def restored(state: LogState, event: Restored, terms: Terms) -> None:
             interval=(at_ms, at_ms),
             note=f"[{planned[0]}, {planned[1]}) was planned, by plan {event.plan_hash}, and not done",
         )
+    if event.restore_target is RestoreTarget.TOPIC:
+        return  # another log has it now: this one is as short as before
     if (at_ms, event.start_offset, event.end_offset) not in state.restores:
         state.restores.append((at_ms, event.start_offset, event.end_offset))
     if event.keep_until_ms is not None:
         state.keep_until_ms = max(state.keep_until_ms or 0, event.keep_until_ms)
-    if event.restore_target is RestoreTarget.TOPIC:
-        return  # another log has it now: this one is as short as before
     whole = span(event.start_offset, event.end_offset)
     if state.start is not None and event.start_offset < state.start <= event.end_offset:
         state.start = event.start_offset
