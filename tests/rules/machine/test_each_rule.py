@@ -680,7 +680,7 @@ def test_a_copys_epochs_rise_inside_it_and_are_known(
 
 
 def test_a_replay_into_another_topic_never_closes_what_this_log_lost() -> None:
-    """Neither by itself nor together with a later restore of other offsets: this log is as short as before."""
+    """Neither by itself nor together with a later restore of other offsets: the log is as short as before."""
     h = trimmed_prefix("none")
     h.restores(0, 3000, RestoreTarget.TOPIC)
     h.after(minutes=5).restores(9000, 9500, RestoreTarget.LOG_DIRECTORY)
