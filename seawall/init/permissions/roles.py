@@ -47,10 +47,12 @@ class Role:
     kafka: tuple[KafkaRight, ...]
     methods: tuple[str, ...] = ()
     doctor: bool = False  # looks at the bucket as `seawall doctor` does
+    check: bool = False  # and as `seawall backup check` does
     tables: bool = False  # writes Delta tables by s3a://, under the prefix of tables
 
 
-# Every call of tiering/store/s3.py and seawall/doctor/s3.py, with the IAM actions that it takes.
+# Every call of tiering/store/s3.py, seawall/doctor/s3.py and seawall/backup/bucket/s3.py, with the IAM actions
+# that it takes.
 # With a version id, GetObject and HeadObject are GetObjectVersion's. A copy reads the version that it is of.
 CALLS: Mapping[str, tuple[str, ...]] = {
     "put_object": ("s3:PutObject",),
@@ -71,6 +73,9 @@ CALLS: Mapping[str, tuple[str, ...]] = {
     "get_bucket_versioning": ("s3:GetBucketVersioning",),
     "head_bucket": ("s3:ListBucket",),
     "get_object_lock_configuration": ("s3:GetBucketObjectLockConfiguration",),
+    "get_bucket_lifecycle_configuration": ("s3:GetLifecycleConfiguration",),
+    "get_public_access_block": ("s3:GetBucketPublicAccessBlock",),
+    "get_bucket_policy_status": ("s3:GetBucketPolicyStatus",),
 }
 # The calls of each method of S3Store, its own helpers' included.
 METHODS: Mapping[str, tuple[str, ...]] = {
@@ -100,6 +105,15 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "now_ms": ("get_bucket_versioning",),
 }
 DOCTOR_CALLS = ("head_bucket", "get_bucket_versioning", "get_object_lock_configuration")
+CHECK_CALLS = (
+    "get_bucket_lifecycle_configuration",
+    "get_public_access_block",
+    "get_bucket_policy_status",
+    "list_object_versions",
+    "head_object",
+    "create_multipart_upload",
+    "abort_multipart_upload",
+)
 TABLE_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
 BUCKET_ACTIONS = frozenset(
     {
@@ -108,6 +122,9 @@ BUCKET_ACTIONS = frozenset(
         "s3:ListBucketMultipartUploads",
         "s3:GetBucketVersioning",
         "s3:GetBucketObjectLockConfiguration",
+        "s3:GetLifecycleConfiguration",
+        "s3:GetBucketPublicAccessBlock",
+        "s3:GetBucketPolicyStatus",
     }
 )
 # What no role has, denied besides: a mistake elsewhere in an account's policies must not grant it.
@@ -213,7 +230,7 @@ ROLES: tuple[Role, ...] = (
     ),
     Role(
         name="operator",
-        does="`seawall policy apply`, `tier scrub|orphans|rebuild`, restores to the tier, and legal holds.",
+        does="`seawall policy apply`, `tier scrub|orphans|rebuild`, `backup`, and legal holds.",
         kafka=(
             *_READ,
             _right(
@@ -235,6 +252,7 @@ ROLES: tuple[Role, ...] = (
             "now_ms",
         ),
         doctor=True,
+        check=True,
     ),
 )
 
@@ -243,6 +261,7 @@ def actions_of(role: Role) -> tuple[str, ...]:
     """The IAM actions on segments and their bucket, sorted."""
     calls = {call for method in role.methods for call in METHODS[method]}
     calls |= set(DOCTOR_CALLS if role.doctor else ())
+    calls |= set(CHECK_CALLS if role.check else ())
     found = {action for call in calls for action in CALLS[call]}
     if "head_object" in calls:
         found.add("s3:ListBucket")  # without it the answer for a key that is not there is 403, not 404

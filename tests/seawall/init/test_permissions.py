@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from seawall.backup.bucket import s3 as check_s3
 from seawall.doctor import s3 as doctor_s3
 from seawall.init.permissions import acls, iam, page
 from seawall.init.permissions.roles import (
     BUCKET_ACTIONS,
     CALLS,
+    CHECK_CALLS,
     CHOSEN_TOPICS,
     DOCTOR_CALLS,
     METHODS,
@@ -73,7 +75,8 @@ def boto3_calls(module: object) -> set[str]:
 
 def test_every_call_to_s3_has_its_actions() -> None:
     """A call that is new in the store, or in the doctor, has to be given its rights before this passes."""
-    assert boto3_calls(store_s3) | boto3_calls(doctor_s3) == set(CALLS)
+    assert boto3_calls(store_s3) | boto3_calls(doctor_s3) | boto3_calls(check_s3) == set(CALLS)
+    assert boto3_calls(check_s3) == set(CHECK_CALLS)
     assert boto3_calls(doctor_s3) == set(DOCTOR_CALLS)
 
 
@@ -92,6 +95,7 @@ def test_a_role_has_the_actions_of_its_calls_and_no_others(role: Role) -> None:
     """What the IAM policy allows is what the methods take, and ListBucket for a 404."""
     calls = {call for method in role.methods for call in METHODS[method]}
     calls |= set(DOCTOR_CALLS) if role.doctor else set()
+    calls |= set(CHECK_CALLS) if role.check else set()
     wanted = {action for call in calls for action in CALLS[call]} | (
         {"s3:ListBucket"} if "head_object" in calls else set()
     )
