@@ -51,8 +51,8 @@ class Role:
     tables: bool = False  # writes Delta tables by s3a://, under the prefix of tables
 
 
-# Every call of tiering/store/s3.py, seawall/doctor/s3.py and seawall/backup/bucket/s3.py, with the IAM actions
-# that it takes.
+# Every call of tiering/store/s3.py, seawall/doctor/s3.py and backup/bucket/s3.py (in seawall), with the
+# IAM actions that each takes.
 # With a version id, GetObject and HeadObject are GetObjectVersion's. A copy reads the version that it is of.
 CALLS: Mapping[str, tuple[str, ...]] = {
     "put_object": ("s3:PutObject",),
