@@ -46,7 +46,8 @@ def not_stopped(finding: Finding) -> str:
     more = f"`seawall remediate {finding['finding_id']}` says what can be done, and until when."
     if word == "replica":
         return (
-            f"A hold does not keep broker {broker} from being elected, nor others from copying its start. {more}"
+            f"A hold does not keep broker {broker} from being elected, nor others from copying its start. "
+            f"{more}"
         )
     return (
         "A hold does not stop brokers: they go on deleting below the log's start and, unless the policy says "
