@@ -129,7 +129,7 @@ def _ours(endpoint_url: str, bucket: str, plan: Path, bootstrap: str, topic: str
     job = Job(
         plan_hash=planned.hash,
         topic=topic,
-        topic_id=str(found.topic_id),
+        topic_id=found.topic_id,
         partition=0,
         start=body.range.start,
         end=body.range.end,

@@ -18,7 +18,10 @@ from backup.topic.messages import uvarint
 from tiering.log.batch import COVERED_AT, LENGTH_BYTES_MIN, MAGIC, Record
 from tiering.log.codec import Codec
 from tiering.log.crc import crc32c
+from tiering.log.errors import LogFormatError, Malformed
+from tiering.log.wire import read_varlong
 
+_SMALL = [bytes([value << 1]) for value in range(64)]  # of a varint that takes one byte, not below zero
 _COVERED = struct.Struct(">hiqqqhii")  # attributes to record_count
 _BEFORE = struct.Struct(">qiibI")  # base_offset, length, leader_epoch, magic, crc
 _SNAPPY_MAGIC = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)  # the framing of snappy-java
@@ -64,6 +67,32 @@ def payload_of(records: Sequence[Record], codec: Codec) -> bytes:
     return _COMPRESSORS[codec](plain)
 
 
+def renumbered(payload: bytes | memoryview, records: int, by: int, later_ms: int) -> bytes:
+    """Records that are not compressed, their numbers and times moved on. Raises Malformed.
+
+    Of each only what stands before its key is read and written: length, attributes, time, number.
+    """
+    plain = bytes(payload)
+    parts: list[bytes] = []
+    at = 0
+    for _ in range(records):
+        try:
+            length, body = read_varlong(plain, at)
+            delta_ms, ms_end = read_varlong(plain, body + 1)
+            number, rest = read_varlong(plain, ms_end)
+        except LogFormatError as broken:
+            raise Malformed(position=at, what="record", why=str(broken)) from broken
+        end = body + length
+        if not rest <= end <= len(plain):
+            raise Malformed(position=at, what="record", why=f"of {length} bytes leaves its batch")
+        head = plain[body : body + 1] + _varint(delta_ms + later_ms) + _varint(number + by)
+        parts += [_varint(len(head) + end - rest), head, plain[rest:end]]
+        at = end
+    if at != len(plain):
+        raise Malformed(position=at, what="records", why=f"have {len(plain) - at} bytes behind them")
+    return b"".join(parts)
+
+
 def _record(number: int, record: Record, first_ms: int) -> bytes:
     parts = [b"\0", _varint(record.timestamp_ms - first_ms), _varint(number)]
     parts += [_sized(record.key), _sized(record.value), _varint(len(record.headers))]
@@ -78,6 +107,8 @@ def _sized(content: bytes | None) -> bytes:
 
 
 def _varint(value: int) -> bytes:
+    if 0 <= value < 64:
+        return _SMALL[value]
     return uvarint(((value << 1) ^ (value >> 63)) & (1 << 64) - 1)
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from backup.topic.errors import TargetUnfit, WriteFailed
+from backup.topic.outgoing import PACKED_BYTES
 from backup.topic.progress import PROGRESS_TOPIC, Step, decode_step
 from backup.topic.target import NEW_TOPIC, PROGRESS_TOPIC_SETTINGS, complaints
 from tiering.cluster.interface import DescribedTopic, Unknown
@@ -20,6 +22,16 @@ from tiering.cluster.new_topic.kafka import make_topic
 from tiering.cluster.quiet import QUIET
 
 DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A topic that takes the replay. `batch_bytes`: what batches may be packed up to."""
+
+    topic_id: str
+    batch_bytes: int
+
+
 POLL_S = 0.2
 
 
@@ -33,7 +45,7 @@ def ready_topic(
     size_bytes: int,
     now_ms: int,
     settings: Mapping[str, str] | None = None,
-) -> DescribedTopic:
+) -> Target:
     """The topic that is to be filled: made if it is not there, else held to what it must be like."""
     cluster = KafkaCluster(config, monotonic_s=time.monotonic)
     brokers = len(cluster.identity().broker_ids)
@@ -58,7 +70,10 @@ def ready_topic(
     _make_if_absent(
         cluster, config, PROGRESS_TOPIC, partitions=1, brokers=brokers, settings=PROGRESS_TOPIC_SETTINGS
     )
-    return found
+    largest = plain.get("max.message.bytes")
+    return Target(
+        topic_id=str(found.topic_id), batch_bytes=min(PACKED_BYTES, int(largest) if largest else PACKED_BYTES)
+    )
 
 
 def _make_if_absent(
@@ -115,6 +130,7 @@ class KafkaProgress:
             "enable.partition.eof": "true",
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": "20",  # at the end, too, an answer is wanted at once
         }
 
     def steps(self, key: bytes) -> list[Step]:

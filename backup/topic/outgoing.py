@@ -5,22 +5,27 @@ What changes stands in the header: offsets, leader's epoch, producer, sequence; 
 those. Made anew are batches of which a part was asked for, those with holes that a cleaner left, and those
 whose times the source's broker set (the payload has others, and a producer may not send that flag).
 
-Owns that choice. Refuses control batches: markers belong to the source's transactions.
+A request takes one batch of a partition, so that small ones cost as much as large ones. Where records are not
+compressed, `Packer` puts the records of several behind each other: of a record only its time and its number
+are written again.
 
-Invariant: the records of what is sent are those of the batch that were asked for: time, key, value, headers.
+Owns these choices. Refuses control batches: markers belong to the source's transactions.
+
+Invariant: the records of what is sent are those that were asked for: time, key, value, headers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from backup.topic.encode import batch_of, payload_of
+from backup.topic.encode import batch_of, payload_of, renumbered
 from backup.topic.offset_map import Run
 from tiering.log.batch import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL
 from tiering.log.codec import Codec
 from tiering.reader.interface import StoredBatch
 
 SEQUENCES = 2**31  # they wrap behind 2**31 - 1
+PACKED_BYTES = 512 * 1024  # half of what brokers take by default
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,28 +49,99 @@ class Outgoing:
 
 
 def outgoing(batch: StoredBatch, sender: Sender) -> Outgoing | None:
-    """What is sent for a batch; None where nothing of it was asked for."""
+    """What is sent for a batch by itself; None where nothing of it was asked for."""
     header = batch.header
     assert not header.is_control, "a marker is not replayed"
+    if _is_as_it_is(batch):
+        return _packed([batch], sender)
+    records = tuple(batch.records())
+    if not records:
+        return None
+    return _sent(
+        sender,
+        codec=header.codec_number,
+        runs=tuple(_runs([each.offset for each in records])),
+        base_ms=records[0].timestamp_ms,
+        max_ms=max(each.timestamp_ms for each in records),
+        payload=payload_of(records, Codec(header.codec_number)),
+        next_offset=batch.end,
+        passed=False,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Packer:
+    """Batches on their way into larger ones, as far as they may: not compressed, and whole."""
+
+    sender: Sender
+    limit_bytes: int = PACKED_BYTES
+    bytes: int = 0
+    _held: list[StoredBatch] = field(default_factory=list)
+
+    def add(self, batch: StoredBatch) -> list[Outgoing]:
+        """What is to be sent now, in its order."""
+        size_bytes = batch.header.size_bytes
+        if batch.header.codec_number != Codec.NONE or not _is_as_it_is(batch):
+            alone = self.flush()
+            made = outgoing(batch, self.sender)
+            return [*alone, made] if made is not None else alone
+        ready = self.flush() if self._held and self.bytes + size_bytes > self.limit_bytes else []
+        self._held.append(batch)
+        self.bytes += size_bytes
+        return ready
+
+    def flush(self) -> list[Outgoing]:
+        """What is left."""
+        held, self._held, self.bytes = self._held, [], 0
+        return [_packed(held, self.sender)] if held else []
+
+
+def _is_as_it_is(batch: StoredBatch) -> bool:
+    """Whether all of its records go on, numbered without a hole, with the times that stand in them."""
+    header = batch.header
     is_whole = (batch.start, batch.end) == (header.base_offset, header.next_offset)
-    if is_whole and header.record_count == header.last_offset_delta + 1 and not header.is_log_append_time:
-        count = header.record_count
-        runs: tuple[Run, ...] = (Run(header.base_offset, 0, count),)
-        base_ms, max_ms = header.base_timestamp_ms, header.max_timestamp_ms
-        payload: bytes | memoryview = batch.content[HEADER_BYTES:]
-        passed = True
-    else:
-        records = tuple(batch.records())
-        if not records:
-            return None
-        count = len(records)
-        runs = tuple(_runs([each.offset for each in records]))
-        base_ms = records[0].timestamp_ms
-        max_ms = max(each.timestamp_ms for each in records)
-        payload = payload_of(records, Codec(header.codec_number))
-        passed = False
+    return is_whole and header.record_count == header.last_offset_delta + 1 and not header.is_log_append_time
+
+
+def _packed(batches: list[StoredBatch], sender: Sender) -> Outgoing:
+    """Batches as they are, the records of the later ones numbered on."""
+    first = batches[0].header
+    parts: list[bytes | memoryview] = []
+    runs: list[Run] = []
+    count = 0
+    for batch in batches:
+        header, payload = batch.header, batch.content[HEADER_BYTES:]
+        later_ms = header.base_timestamp_ms - first.base_timestamp_ms
+        is_first = count == 0
+        parts.append(payload if is_first else renumbered(payload, header.record_count, count, later_ms))
+        runs.append(Run(header.base_offset, count, header.record_count))
+        count += header.record_count
+    return _sent(
+        sender,
+        codec=first.codec_number,
+        runs=tuple(runs),
+        base_ms=first.base_timestamp_ms,
+        max_ms=max(batch.header.max_timestamp_ms for batch in batches),
+        payload=parts[0] if len(parts) == 1 else b"".join(parts),
+        next_offset=batches[-1].end,
+        passed=True,
+    )
+
+
+def _sent(
+    sender: Sender,
+    *,
+    codec: int,
+    runs: tuple[Run, ...],
+    base_ms: int,
+    max_ms: int,
+    payload: bytes | memoryview,
+    next_offset: int,
+    passed: bool,
+) -> Outgoing:
+    count = sum(run.offsets for run in runs)
     content = batch_of(
-        attributes=header.attributes & CODEC_MASK | TRANSACTIONAL,
+        attributes=codec & CODEC_MASK | TRANSACTIONAL,
         records=count,
         base_timestamp_ms=base_ms,
         max_timestamp_ms=max_ms,
@@ -76,7 +152,7 @@ def outgoing(batch: StoredBatch, sender: Sender) -> Outgoing | None:
     )
     sender.sequence = (sender.sequence + count) % SEQUENCES
     return Outgoing(
-        content=content, records=count, runs=runs, next_offset=batch.end, is_passed_through=passed
+        content=content, records=count, runs=runs, next_offset=next_offset, is_passed_through=passed
     )
 
 

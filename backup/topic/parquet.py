@@ -7,6 +7,7 @@ Owns the columns, and what the file says of itself: format version, the range, t
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,13 +22,13 @@ def write_map(path: Path, found: OffsetMap, *, source: tuple[str, int], target: 
     """Whole, or not at all."""
     rows = found.runs
     columns = {
-        "topic": pa.array([source[0]] * len(rows), pa.string()),
-        "partition": pa.array([source[1]] * len(rows), pa.int32()),
-        "source_offset": pa.array([run.source for run in rows], pa.int64()),
-        "target_topic": pa.array([target[0]] * len(rows), pa.string()),
-        "target_partition": pa.array([target[1]] * len(rows), pa.int32()),
-        "target_offset": pa.array([run.target for run in rows], pa.int64()),
-        "offsets": pa.array([run.offsets for run in rows], pa.int64()),
+        "topic": _texts(source[0], len(rows)),
+        "partition": _numbers([source[1]] * len(rows), "i", pa.int32()),
+        "source_offset": _numbers([run.source for run in rows], "q", pa.int64()),
+        "target_topic": _texts(target[0], len(rows)),
+        "target_partition": _numbers([target[1]] * len(rows), "i", pa.int32()),
+        "target_offset": _numbers([run.target for run in rows], "q", pa.int64()),
+        "offsets": _numbers([run.offsets for run in rows], "q", pa.int64()),
     }
     said = {
         "seawall.offset_map": VERSION,
@@ -43,6 +44,19 @@ def write_map(path: Path, found: OffsetMap, *, source: tuple[str, int], target: 
     unfinished = path.with_name(f".{path.name}.tmp")
     pq.write_table(table, unfinished)
     unfinished.replace(path)
+
+
+def _numbers(values: list[int], code: str, kind: pa.DataType) -> pa.Array:
+    """From bytes: `pa.array` would import pandas first, which takes longer than many a replay."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(code, values))])
+
+
+def _texts(text: str, count: int) -> pa.Array:
+    encoded = text.encode()
+    ends = array("i", range(0, len(encoded) * count + 1, len(encoded)))
+    return pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(encoded * count)]
+    )
 
 
 def read_map(path: Path) -> tuple[OffsetMap, tuple[str, int], tuple[str, int]]:

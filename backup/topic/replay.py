@@ -18,7 +18,7 @@ from typing import Protocol
 
 from backup.topic.errors import TakenOver, WriteFailed, WriteRefused
 from backup.topic.offset_map import OffsetMap, Run, joined
-from backup.topic.outgoing import Outgoing, Sender, outgoing
+from backup.topic.outgoing import PACKED_BYTES, Outgoing, Packer, Sender
 from backup.topic.progress import PROGRESS_TOPIC, Step, map_of, progress_key, step_batch
 from tiering.reader.interface import Gap, StoredBatch, TieredLog
 from tiering.reader.reader import TieredReader
@@ -121,6 +121,7 @@ def replay(
     on_progress: Callable[[int], None] = lambda _: None,
     step: Told = lambda _: None,
     transaction_bytes: int = TRANSACTION_BYTES,
+    batch_bytes: int = PACKED_BYTES,
 ) -> Replayed:
     """Bring the range into the target. `on_progress` is told offsets; `step` each effect: tests kill."""
     counted = Counted()
@@ -135,8 +136,10 @@ def replay(
             failed, reached = (0, offset) if offset > reached else (failed, reached)
             if offset == job.end and steps:
                 return Replayed(map=map_of(steps, job.start), counted=counted)
-            run = _Run(job, writer, counted, now_ms, on_progress, step, transaction_bytes)
-            run.run(source, offset)
+            packer = Packer(sender=writer.sender(job.topic, job.partition), limit_bytes=batch_bytes)
+            run = _Run(job, writer, packer, counted, now_ms, on_progress, step, transaction_bytes)
+            steps += run.run(source, offset)
+            return Replayed(map=map_of(steps, job.start), counted=counted)
         except (TakenOver, WriteRefused):
             raise
         except WriteFailed:
@@ -154,44 +157,52 @@ class _Run:
         self,
         job: Job,
         writer: Writer,
+        packer: Packer,
         counted: Counted,
         now_ms: Callable[[], int],
         on_progress: Callable[[int], None],
         step: Told,
         transaction_bytes: int,
     ) -> None:
-        self._job, self._writer, self._counted = job, writer, counted
+        self._job, self._writer, self._packer, self._counted = job, writer, packer, counted
         self._now_ms, self._on_progress, self._step = now_ms, on_progress, step
         self._limit_bytes = transaction_bytes
         self._sent: list[tuple[int, Outgoing]] = []
         self._bytes = 0
+        self._done: list[Step] = []
 
-    def run(self, source: Source, offset: int) -> None:
-        job = self._job
-        at = (job.topic, job.partition)
-        began = offset
+    def run(self, source: Source, offset: int) -> list[Step]:
+        """From `offset` to the job's end; what each transaction did."""
+        job, began = self._job, offset
         for item in source(offset, job.end) if offset < job.end else ():
             if isinstance(item, Gap):
                 continue  # the plan named it
+            self._send(self._packer.add(item))
+            if (
+                self._bytes + self._packer.bytes >= self._limit_bytes
+                or len(self._sent) >= TRANSACTION_BATCHES
+            ):
+                self._commit(item.end)
+                self._on_progress(item.end - began)
+                began = item.end
+        self._commit(job.end)
+        self._on_progress(job.end - began)
+        return self._done
+
+    def _send(self, batches: Sequence[Outgoing]) -> None:
+        at = (self._job.topic, self._job.partition)
+        for batch in batches:
             if not self._sent:
                 self._step("enter")
                 self._writer.enter([at, (PROGRESS_TOPIC, 0)])
-            batch = outgoing(item, self._writer.sender(*at))
-            if batch is None:
-                continue
             self._step("send")
             self._sent.append((self._writer.send(*at, batch.content), batch))
             self._bytes += len(batch.content)
-            if self._bytes >= self._limit_bytes or len(self._sent) >= TRANSACTION_BATCHES:
-                self._commit(batch.next_offset)
-                self._on_progress(batch.next_offset - began)
-                began = batch.next_offset
-        self._commit(job.end)
-        self._on_progress(job.end - began)
 
     def _commit(self, next_offset: int) -> None:
         """Say what the transaction did, in it, and end it."""
         writer = self._writer
+        self._send(self._packer.flush())
         writer.enter([(PROGRESS_TOPIC, 0)])
         self._step("settle")
         offsets = writer.settle()
@@ -210,6 +221,7 @@ class _Run:
         self._step("commit")
         writer.commit()
         self._step("committed")
+        self._done.append(done)
         self._count()
 
     def _count(self) -> None:

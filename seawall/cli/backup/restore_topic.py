@@ -137,12 +137,12 @@ def _replayed(
         now_ms=now_ms(),
         settings=made_with,
     )
-    if str(found.topic_id) == body.log.topic_id:
+    if found.topic_id == body.log.topic_id:
         raise TargetUnfit(topic=to_topic, why="it is the topic that the plan is of: records would be twice")
     job = Job(
         plan_hash=planned.hash,
         topic=to_topic,
-        topic_id=str(found.topic_id),
+        topic_id=found.topic_id,
         partition=body.log.partition,
         start=body.range.start,
         end=body.range.end,
@@ -160,6 +160,7 @@ def _replayed(
             now_ms=now_ms,
             pause=time.sleep,
             on_progress=on_progress,
+            batch_bytes=found.batch_bytes,
         )
     return done, job
 

@@ -58,7 +58,7 @@ def target(broker: LocalCluster, topic: str, **settings: str) -> str:
         now_ms=now_ms(),
         settings=settings,
     )
-    return str(found.topic_id)
+    return found.topic_id
 
 
 def run(broker: LocalCluster, job: Job, source: Source, kill_at: int | None = None) -> Replayed:
