@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from threading import Event, Thread
 from typing import Any
 
+from tests.tiering.serve.looping import READY_S, Looping
 from tiering.reader.interface import ChunkCache, Objects, ReaderLimits
 from tiering.reader.reader import TieredReader
 from tiering.segments.kafka import Follower, SegmentsTopic, check_topic, empty_table, topic_ends
@@ -18,7 +18,6 @@ from tiering.serve.tier import TierTable
 from tiering.serve.timing import Timing
 from tiering.serve.upstream import Address
 
-READY_S = 30.0
 ANY_PORT = Address("127.0.0.1", 0)
 LIMITS = ReaderLimits(chunk_bytes=20_000, ahead_chunks=4, fetchers=4)
 
@@ -32,31 +31,28 @@ class Served:
     tier: TierTable
     loop: asyncio.AbstractEventLoop
     stop: asyncio.Event
-    thread: Thread
     troubles: list[tuple[str, Exception]] = field(default_factory=list)
-    failure: BaseException | None = None
+    looping: Looping | None = None
 
     @property
     def bootstrap(self) -> str:
         return str(self.endpoint.nodes[0])
 
-    def end(self, timeout_s: float = READY_S) -> None:
+    def end(self) -> None:
         """Drain, as on SIGTERM."""
-        if self.thread.is_alive():
+        assert self.looping is not None
+        if self.looping.is_running:
             self.loop.call_soon_threadsafe(self.stop.set)
-            self.thread.join(timeout_s)
-            assert not self.thread.is_alive(), "it does not end"
+        self.looping.join()
 
 
 def start(tier: TierTable, reader: TieredReader, plan: Plan) -> Served:
     """Serve until `end`."""
-    ready = Event()
     found: list[Served] = []
-    failed: list[BaseException] = []
-    counters = Counters()
 
-    async def run() -> None:
+    async def run(ready: Callable[[], None]) -> None:
         troubles: list[tuple[str, Exception]] = []
+        counters = Counters()
         endpoint = Endpoint(
             plan,
             tier,
@@ -73,25 +69,13 @@ def start(tier: TierTable, reader: TieredReader, plan: Plan) -> Served:
                 tier=tier,
                 loop=asyncio.get_running_loop(),
                 stop=stop,
-                thread=thread,
                 troubles=troubles,
             )
         )
-        await endpoint.run(stop, ready.set)
+        await endpoint.run(stop, ready)
 
-    def work() -> None:
-        try:
-            asyncio.run(run())
-        except BaseException as error:  # noqa: BLE001 told to the thread that waits
-            failed.append(error)
-        finally:
-            ready.set()
-
-    thread = Thread(target=work, name="seawall-serve", daemon=True)
-    thread.start()
-    assert ready.wait(READY_S)
-    if failed:
-        raise failed[0]
+    looping = Looping(run)
+    found[0].looping = looping
     return found[0]
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Event, Thread
 from typing import Any, TypeVar
 
 from tests.encode.record_batch import PlainRecord
@@ -14,6 +13,7 @@ from tests.tiering.reader.tier import T0_MS, LogOfBatches, Tier
 from tests.tiering.segments.strategies import LOG
 from tests.tiering.segments.topic import TOPIC as METADATA_TOPIC
 from tests.tiering.serve.broker import TOPIC, TOPIC_ID, FakeBroker, Partition, World
+from tests.tiering.serve.looping import READY_S, Looping
 from tests.tiering.serve.wire import WireClient
 from tiering.reader.interface import ChunkCache, Objects, ReaderLimits
 from tiering.reader.reader import TieredReader
@@ -27,7 +27,6 @@ from tiering.serve.upstream import Address
 
 TIERED = LOG.partition
 SMALL = ReaderLimits(chunk_bytes=400, ahead_chunks=3, fetchers=4)
-READY_S = 30.0
 T = TypeVar("T")
 
 
@@ -163,10 +162,8 @@ def staged(
     before(world)
     scene = Scene(world=world, tier=tier, cache=cache)
     table = TierTable(tier.table, METADATA_TOPIC.cluster_id)
-    ready = Event()
-    failed: list[BaseException] = []
 
-    async def run() -> None:
+    async def run(ready: Callable[[], None]) -> None:
         scene._loop = asyncio.get_running_loop()
         for number in range(1, brokers + 1):
             await FakeBroker(world, number).start()
@@ -193,29 +190,15 @@ def staged(
                     [running[-1], asyncio.create_task(listening.wait())],
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-            ready.set()
+            ready()
             await asyncio.gather(*running)
         for each in world.brokers.values():
             await each.stop()
 
-    def work() -> None:
-        try:
-            asyncio.run(run())
-        except BaseException as error:  # noqa: BLE001 told to the thread that waits
-            failed.append(error)
-        finally:
-            ready.set()
-
-    thread = Thread(target=work, name="serve-scene", daemon=True)
-    thread.start()
-    assert ready.wait(READY_S)
-    if failed:
-        raise failed[0]
+    looping = Looping(run)
     try:
         yield scene
     finally:
         world.hangs = False
         scene.drain()
-        thread.join(READY_S)
-        assert not thread.is_alive(), "the endpoint does not end"
-    assert not failed, failed
+        looping.join()

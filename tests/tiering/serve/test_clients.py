@@ -272,6 +272,14 @@ def test_kafkas_console_consumer_reads_it_all(world: World) -> None:
     assert ran.stdout.decode().splitlines() == [(value or b"").decode() for _, value in expected]
 
 
+def test_kafkas_admin_client_finds_where_the_tiers_are(world: World) -> None:
+    """By Kafka's own tool: the log's start, and the last offset of the tier, which the broker has none of."""
+    for mark, offset in (("earliest", 0), ("latest-tiered", world.tiered.end - 1)):
+        arguments = ("--bootstrap-server", world.bootstrap, "--topic", TOPIC, "--time", mark)
+        ran = run_kafka_tool("org.apache.kafka.tools.GetOffsetShell", *arguments)
+        assert ran.stdout.decode().split() == [f"{TOPIC}:0:{offset}"], mark
+
+
 def run_kafka_tool(name: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     java = [str(find_java().path), *short_lived(heap_mib=256), "-cp", classpath("broker"), name]
     return subprocess.run([*java, *arguments], capture_output=True, timeout=DEADLINE_S, check=True)
