@@ -18,7 +18,6 @@ import os
 import sys
 import tempfile
 import time
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from audit_engine.run.spark import AuditRun, Means
 from audit_engine.tables.columns import EVENTS
 from audit_engine.tables.results import STATEMENTS
 from bench.audit_evidence import Fleet, add_day
-from bench.harness import compare, timed
+from bench.harness import ROUNDS, report, timed
 from rules.machine import Terms
 from seawall.spark import spark_session
 
@@ -95,19 +94,19 @@ def _one(spark: SparkSession, root: Path, faulty_every: int) -> None:
         "faulty": 0 if not faulty_every else -(-fleet.logs // faulty_every),
         "verdicts": dict(summary.verdicts),
     }
-    peers = {
+    works = {
+        "audit_screen": screened,
+        "audit": judged,
         "Spark, scan, shuffle and sort": lambda: _away(_sorted(day)),
         "DuckDB, windows, two cores": lambda: _duckdb(f"{root}/{EVENTS}"),
     }
-    for bench, ours in (("audit_screen", screened), ("audit", judged)):
-        for peer, theirs in peers.items():
-            compare(
-                bench,
-                peer,
-                ours=partial(timed, ours),
-                theirs=partial(timed, theirs),
-                more=lambda: {**more, "steps_s": _steps(marks)},
-            )
+    # Each round has all of them, one after another; the first is not counted.
+    rounds = [{name: timed(work) for name, work in works.items()} for _ in range(1 + ROUNDS)][1:]
+    names = list(works)
+    for bench in names[:2]:
+        for peer in names[2:]:
+            runs = [(each[bench], each[peer]) for each in rounds]
+            report(bench, peer, runs, more={**more, "steps_s": _steps(marks)})
 
 
 def _sorted(day: DataFrame) -> DataFrame:

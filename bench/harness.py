@@ -50,7 +50,13 @@ def compare(
     """Measure both, `rounds` times in turn, after one round that is not counted. Lower values are better."""
     assert rounds >= 5
     ours(), theirs()
-    runs = [(ours(), theirs()) for _ in range(rounds)]
+    report(bench, peer, [(ours(), theirs()) for _ in range(rounds)], unit=unit, more=more())
+
+
+def report(
+    bench: str, peer: str, runs: Sequence[tuple[float, float]], *, unit: str = "s", more: dict[str, Any]
+) -> None:
+    """The line of what was measured already, ours and theirs of each round."""
     ratios = [their / our for our, their in runs]
     line = {
         "bench": bench,
@@ -61,7 +67,7 @@ def compare(
         "ratio": round(median(ratios), 3),
         "runs": [[round(our, 4), round(their, 4)] for our, their in runs],
         "spread": [round(min(ratios), 3), round(max(ratios), 3)],
-        **more(),
+        **more,
     }
     print(json.dumps(line), flush=True)  # noqa: T201 the benchmark's one output
 

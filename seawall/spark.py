@@ -45,6 +45,18 @@ QUICK = {
     # Histograms of lengths in each page: nothing that reads our tables asks for them.
     "spark.hadoop.parquet.size.statistics.enabled": "false",
 }
+GATEWAY = "PYSPARK_GATEWAY_PORT"  # spark-submit's word to the Python that it starts
+OF_THE_JVM = frozenset(
+    {
+        "spark.driver.extraClassPath",
+        "spark.driver.memory",
+        "spark.driver.extraJavaOptions",
+        "spark.driver.host",
+        "spark.driver.bindAddress",
+        "spark.local.dir",
+        "spark.jars",
+    }
+)
 ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -83,10 +95,14 @@ def spark_session(
 ) -> SparkSession:
     """A session here, or on the cluster of `master`, whose workers have this Seawall under the same path and
     are sent the jars. `settings` are Spark's own, over ours. One process has one: the first wins.
+
+    Under spark-submit the JVM is there already: where it runs, its memory and jars are what was said there.
     """
     for folder in ("classes", "local", "tmp", "warehouse"):
         (work / folder).mkdir(parents=True, exist_ok=True)
-    _use_this_pyspark(is_local=master is None)
+    is_submitted = GATEWAY in os.environ
+    if not is_submitted:
+        _use_this_pyspark(is_local=master is None)
     own = [*jars("spark"), *(jars("s3a") if s3 is not None else [])]
     paths = [*own, work / "classes"]
     chosen = {
@@ -96,16 +112,19 @@ def spark_session(
         **_settings(work),
         **(ON_THIS_MACHINE if master is None else {"spark.jars": ",".join(map(str, own))}),
         **DELTA,
-        **FEW_PARTITIONS,
+        **(FEW_PARTITIONS if master is None and not is_submitted else {}),
         **TERSE,
         **QUICK,
         CLASSES: str(work / "classes"),
         **(s3a_settings(s3) | conditional.SETTINGS if s3 is not None else {}),
         **(settings or {}),
     }
-    builder = SparkSession.builder.appName(app_name).master(master or f"local[{cores}]")
+    builder = SparkSession.builder.appName(app_name)
+    if not is_submitted:
+        builder = builder.master(master or f"local[{cores}]")
     for name, value in chosen.items():
-        builder = builder.config(name, value)
+        if not (is_submitted and name in OF_THE_JVM):
+            builder = builder.config(name, value)
     session = builder.getOrCreate()
     if s3 is not None:
         conditional.compile_into(session)

@@ -40,7 +40,7 @@ from audit_engine.run.fleet import standing
 from audit_engine.run.folding.spark import Folded, Folding, Slice
 from audit_engine.run.gate import Expected, Past
 from audit_engine.run.gate.spark import evaluate
-from audit_engine.run.kept import Kept
+from audit_engine.run.kept.spark import Kept
 from audit_engine.run.listening.spark import Seen, heard, profile, seen
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.outcomes import Outcome, changes, pages
@@ -177,7 +177,9 @@ class AuditRun:
             folded = folding.fold(slice_)
             self._means.at("merge")
             standing_before = self._results.standing(cut.run)
-            own = Auditor(self._spark, self._root, cut, before).findings(rows, len(folded.said), task)
+            own = Auditor(self._spark, self._root, cut, before).findings(
+                rows, slice_seen.first_ms, len(folded.said), task
+            )
             found = _findings(folded.said, told_of_emitters, own, standing_before, task)
             outcomes = changes(standing_before, found)
             summary = _summary(cut, folded, found, outcomes, slice_seen.events)

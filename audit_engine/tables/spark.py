@@ -159,18 +159,9 @@ class EvidenceTable:
 
         Out of the commits' own files: Delta's history is a job of Spark's, which takes longer than a commit.
         """
-        log, snapshot = log_and_snapshot(self._spark, self.path)
-        jvm: Any = self._spark._jvm
-        settings = log.newDeltaHadoopConf()
-        for version in range(snapshot.version(), -1, -1):
-            file = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020d}.json")
-            try:
-                lines = log.store().read(file, settings).mkString("\n").split("\n")
-            except Py4JJavaError as failed:
-                if "FileNotFoundException" in str(failed):  # gone from the log, as all before it
-                    return
-                raise
-            if (mark := read(_user_metadata(lines))) is not None:
+        _, snapshot = log_and_snapshot(self._spark, self.path)
+        for _, lines in commits(self._spark, self.path, range(snapshot.version(), -1, -1)):
+            if (mark := read(_commit_info(lines).get("userMetadata"))) is not None:
                 yield mark, _rows_added(lines)
 
     def _last_number(self) -> int:
@@ -268,12 +259,38 @@ def path_of(root: str, name: str) -> str:
     return f"{root.rstrip('/')}/{name}"
 
 
-def _user_metadata(lines: Iterable[str]) -> str | None:
-    """Of the actions of one commit."""
+def commits(spark: SparkSession, path: str, versions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+    """The actions of each of these commits of a table, up to the first whose file is not there any more.
+
+    Out of the commits' own files: Delta's history is a job of Spark's, which takes longer than a commit.
+    """
+    log, _ = log_and_snapshot(spark, path)
+    jvm: Any = spark._jvm
+    settings = log.newDeltaHadoopConf()
+    for version in versions:
+        file = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020d}.json")
+        try:
+            lines = log.store().read(file, settings).mkString("\n").split("\n")
+        except Py4JJavaError as failed:
+            if "FileNotFoundException" in str(failed):  # gone from the log, as all before it
+                return
+            raise
+        yield version, lines
+
+
+def commit_infos(
+    spark: SparkSession, path: str, first: int, last: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What each of these commits says of itself; those that are gone from the log say nothing."""
+    for version, lines in commits(spark, path, range(last, first - 1, -1)):
+        yield version, _commit_info(lines)
+
+
+def _commit_info(lines: Iterable[str]) -> dict[str, Any]:
     for line in lines:
         if "commitInfo" in (action := json.loads(line)):
-            return cast("str | None", action["commitInfo"].get("userMetadata"))
-    return None
+            return cast("dict[str, Any]", action["commitInfo"])
+    return {}
 
 
 def _rows_added(lines: Iterable[str]) -> int | None:

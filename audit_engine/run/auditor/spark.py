@@ -21,6 +21,7 @@ from audit_engine.run.groups.spark import each_log
 from audit_engine.run.one_log import Task
 from audit_engine.run.told import COLUMNS, row_of
 from audit_engine.tables.columns import ENVELOPE, EVENTS, QUARANTINE
+from audit_engine.tables.spark import commit_infos, log_and_snapshot
 from rules.machine import Terms
 
 _TYPES = {column.name: column.sql_type for column in ENVELOPE}
@@ -38,7 +39,7 @@ def versions(spark: SparkSession, root: str) -> dict[str, int]:
     for name in (EVENTS, QUARANTINE):
         path = f"{root.rstrip('/')}/{name}"
         if DeltaTable.isDeltaTable(spark, path):
-            found[name] = DeltaTable.forPath(spark, path).history(1).collect()[0]["version"]
+            found[name] = log_and_snapshot(spark, path)[1].version()
     return found
 
 
@@ -61,8 +62,8 @@ class Auditor:
         self._cut = cut
         self._before = before
 
-    def findings(self, rows: DataFrame, logs: int, task: Task) -> list[dict[str, Any]]:
-        """`rows` is the slice, `logs` how many were judged."""
+    def findings(self, rows: DataFrame, first_ms: int, logs: int, task: Task) -> list[dict[str, Any]]:
+        """`rows` is the slice, `first_ms` when the first of it was observed; `logs`: so many were judged."""
         injected = canary(self._cut.run, self._cut.as_of_ms)
         # It is judged as it would be if nobody let anything be.
         said_of_it = judged_canary(
@@ -78,7 +79,7 @@ class Auditor:
                 logs=logs,
                 logs_before=None if counts is None else counts["logs"],
             ),
-            *tardy(self._tardy(rows, task.terms), task.terms),
+            *tardy(self._tardy(rows, first_ms, task.terms), task.terms),
         ]
         for name, version in sorted(self._cut.versions.items()):
             told += tampered(name, self._history(name, version))
@@ -90,21 +91,25 @@ class Auditor:
         first = cut.get("versions", {}).get(name, -1) + 1
         if first > last:
             return
-        table = DeltaTable.forPath(self._spark, f"{self._root}/{name}")
-        rows = table.history().where(F.col("version").between(first, last))
-        for row in rows.select("version", "operation", "operationParameters", "userMetadata").collect():
+        for version, info in commit_infos(self._spark, f"{self._root}/{name}", first, last):
+            parameters = info.get("operationParameters") or {}
             yield Commit(
-                version=row["version"],
-                operation=row["operation"],
-                parameters=row["operationParameters"] or {},
-                user_metadata=row["userMetadata"],
+                version=version,
+                operation=str(info.get("operation")),
+                parameters={
+                    key: each if isinstance(each, str) else json.dumps(each)
+                    for key, each in parameters.items()
+                },
+                user_metadata=info.get("userMetadata"),
             )
 
-    def _tardy(self, rows: DataFrame, terms: Terms) -> list[Tardy]:
+    def _tardy(self, rows: DataFrame, first_ms: int, terms: Terms) -> list[Tardy]:
         """Of the first run nothing is late: it hears what was ever said."""
         if self._cut.since_ms is None:
             return []
         horizon_ms = self._cut.since_ms - terms.lateness_ms
+        if first_ms >= horizon_ms:
+            return []
         late = rows.where(F.col("observed_at_ms") < horizon_ms)
         who = ("cluster_id", "emitter_broker_id", "emitter_component", "emitter_incarnation")
         found = late.groupBy(*who).agg(F.min("emitter_seq").alias("first"), F.count(F.lit(1)).alias("events"))

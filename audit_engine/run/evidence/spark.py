@@ -43,17 +43,16 @@ def since(events: DataFrame, cut: Cut, *, by_day: bool = True) -> DataFrame:
     """The run's slice: what is new, what came from the quarantine, and what the run before had read and left.
 
     All of it was ingested after that run's moment: by day, days well before it are not opened, as ingest's
-    clock has them. `is_new`: no run has read it.
+    clock has them.
     """
     slice_ = until(events, cut.end_offsets)
     is_new = F.col("kafka_offset") >= _offset_of(cut.begin_offsets)
     if cut.since_ms is None:
-        return slice_.where(is_new).withColumn("is_new", F.lit(True))
+        return slice_.where(is_new)
     if by_day:
         slice_ = slice_.where(is_from_day(cut.since_ms))
     was_left = F.col("observed_at_ms") > cut.since_ms
-    marked = slice_.withColumn("is_new", is_new | _is_in(cut.replayed))
-    return marked.where(F.col("is_new") | was_left)
+    return slice_.where(is_new | was_left | _is_in(cut.replayed))
 
 
 def is_from_day(moment_ms: int) -> Column:
@@ -78,8 +77,7 @@ def since_offsets(rows: DataFrame, offsets: Offsets) -> DataFrame:
 def told(events: DataFrame) -> DataFrame:
     """What a run takes of each row: its place, when it came, and its own fields as they came."""
     body = F.when(F.col("is_read"), F.col("body")).alias("body")
-    is_new = F.col("is_new") if "is_new" in events.columns else F.lit(True).alias("is_new")
-    return events.select(*COLUMNS, "log_id", "payload_hash", "kafka_timestamp_ms", is_new, body)
+    return events.select(*COLUMNS, "log_id", "payload_hash", "kafka_timestamp_ms", body)
 
 
 def of_logs(rows: DataFrame) -> DataFrame:

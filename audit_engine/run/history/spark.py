@@ -36,7 +36,7 @@ from audit_engine.run.evidence.spark import (
 )
 from audit_engine.run.fleet import standing
 from audit_engine.run.groups.spark import each_log
-from audit_engine.run.kept import Kept
+from audit_engine.run.kept.spark import Kept
 from audit_engine.run.listening.spark import heard, profile, seen
 from audit_engine.run.one_log import Task
 from audit_engine.run.reading.spark import Verdicts

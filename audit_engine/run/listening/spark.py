@@ -1,8 +1,9 @@
 """What is asked of the slice as a whole and of each emitter, natively: counts, and a bit for each number.
 
     profile   one row a word of 64 numbers: what the gate, the run's counts and the emitters are made of
-    heard     each emitter over what was carried of it; Python sees words, not events
-    doubled   AUD-02: rows are looked at one by one only where a number, or an act's id, came more than once
+    seen      what the profile comes to
+    heard     each emitter over what was carried of it; Python sees words, not events. Of AUD-02, rows are
+              looked at one by one only where a number, or an act's id, came more than once
 
 No row's body is read but of what is about no log, which is little.
 
@@ -45,8 +46,8 @@ def profile(rows: DataFrame, as_of_ms: int) -> DataFrame:
         F.count_if(is_shared()).alias("shared"),
         F.count_if(kind == EmitterRetired.kind).alias("retirements"),
         F.count_if(~F.col("is_read")).alias("unread"),
-        F.count_if(F.col("is_new")).alias("new"),
         F.max(F.col("observed_at_ms") - F.col("kafka_timestamp_ms")).alias("ahead_ms"),
+        F.min("observed_at_ms").alias("first_ms"),
         F.max("observed_at_ms").alias("last_ms"),
         F.max((kind == LogBaseline.kind) & F.col("is_read")).alias("watches_disks"),
         F.max("follows_incarnation").alias("follows_incarnation"),
@@ -60,11 +61,11 @@ class Seen:
     `by_emitter` has what the gate asks of each."""
 
     events: int
-    new: int
     left: int
     shared: int
     retirements: int
     twice: int
+    first_ms: int
     by_emitter: list[Row]
 
 
@@ -74,16 +75,17 @@ def seen(words: DataFrame) -> Seen:
     rows = (
         words.groupBy(*EMITTER)
         .agg(
-            *[F.sum(name).alias(name) for name in ("events", "new", "shared", "retirements", "unread")],
+            *[F.sum(name).alias(name) for name in ("events", "shared", "retirements", "unread")],
             F.sum(F.when(~F.col("is_due"), F.col("events"))).alias("left"),
             F.sum(numbers).alias("twice"),
             F.max("ahead_ms").alias("ahead_ms"),
+            F.min("first_ms").alias("first_ms"),
         )
         .collect()
     )
-    names = ("events", "new", "left", "shared", "retirements", "twice")
+    names = ("events", "left", "shared", "retirements", "twice")
     counts = {name: sum(row[name] or 0 for row in rows) for name in names}
-    return Seen(**counts, by_emitter=rows)
+    return Seen(**counts, first_ms=min((row["first_ms"] for row in rows), default=0), by_emitter=rows)
 
 
 def heard(

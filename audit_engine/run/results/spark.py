@@ -23,6 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.cut import Cut, cut_of
 from audit_engine.run.errors import NoSuchRun, RunOvertaken
+from audit_engine.run.kept.spark import apart
 from audit_engine.run.reading.spark import latest_findings
 from audit_engine.tables.results import FINDINGS, OUTBOX, RESULTS, RUNS, STATE
 from audit_engine.tables.spark import CONFLICTS
@@ -55,7 +56,7 @@ class Results:
     def of(self, name: str, row: Mapping[str, Any]) -> DataFrame:
         """What the run of this row left in a table."""
         counts = (F.col("run") == row["run"]) & (F.col("attempt") == row["attempt"])
-        return self._apart(self.table(name).where(counts))
+        return apart(self._spark, self.table(name).where(counts))
 
     def finished(self) -> list[dict[str, Any]]:
         """The rows of all finished runs, the newest first; read once, until this one writes its own."""
@@ -92,7 +93,7 @@ class Results:
         finished = [each for each in self.finished() if each["run"] in asked]
         counts = F.col("run").isin([each["run"] for each in finished])
         wanted = counts & F.col("attempt").isin([each["attempt"] for each in finished])
-        return self._apart(self.table(STATE).where(wanted).select(*columns))
+        return apart(self._spark, self.table(STATE).where(wanted).select(*columns))
 
     def states_left(self, below_run: int) -> tuple[int, int]:
         """Of the runs before that one: how many states they wrote, if they say so, and how many are there."""
@@ -148,13 +149,6 @@ class Results:
         told = json.dumps([{each.name: row.get(each.name) for each in RESULTS[name]} for row in rows])
         kind = ", ".join(f"{each.name}: {each.sql_type}" for each in RESULTS[name])
         return self._spark.range(1).select(F.inline(F.from_json(F.lit(told), f"ARRAY<STRUCT<{kind}>>")))
-
-    def _apart(self, rows: DataFrame) -> DataFrame:
-        """As they are now. Delta would have all that is kept of a table made again with each commit to it."""
-        jvm_rows: Any = rows._jdf
-        session: Any = self._spark._jsparkSession
-        found = session.internalCreateDataFrame(jvm_rows.queryExecution().toRdd(), jvm_rows.schema(), False)
-        return DataFrame(found, self._spark)
 
     def _is_there(self, name: str) -> bool:
         if name not in self._there and DeltaTable.isDeltaTable(self._spark, self.path(name)):

@@ -11,6 +11,8 @@ Owns the native form. Invariant: it excuses a log if and only if `excuse` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
@@ -30,10 +32,19 @@ _EMITTER = ("emitter_broker_id", "emitter_component", "emitter_incarnation")
 
 
 def numbers(rows: DataFrame, as_of_ms: int) -> DataFrame:
-    """One row a log of which anything was said up to the moment: `told`, one member an emitter."""
+    """One row a log of which anything was said up to the moment: `told`, one member an emitter.
+
+    A log and an emitter go by hashes of their names, which a sort compares at once; a log has a second
+    one, so that two logs of one hash are never taken for one.
+    """
     said = rows.where(F.col("observed_at_ms") <= as_of_ms).withColumn("own", F.from_json("body", _BODY))
+    life = F.xxhash64(
+        *[F.col(f"own.{name}") for name in ("broker_id", "directory_id", "replica_incarnation")]
+    )
     narrow = said.select(
-        *KEY,
+        _hash_of(KEY).alias("log_hash"),
+        _check_of(KEY).alias("log_check"),
+        _hash_of(_EMITTER).alias("speaker"),
         *_EMITTER,
         "emitter_seq",
         "log_seq",
@@ -41,21 +52,31 @@ def numbers(rows: DataFrame, as_of_ms: int) -> DataFrame:
         "leader_epoch",
         _is_plain().alias("is_plain"),
         (F.col("kind") == SegmentClosed.kind).alias("is_closed"),
-        *[F.col(f"own.{name}") for name in ("broker_id", "directory_id", "replica_incarnation")],
+        F.col("own.broker_id").alias("broker_id"),
+        life.alias("life"),
         *[F.col(f"own.{name}") for name in ("log_start", "local_start", "high_watermark")],
         F.when(F.col("own.max_timestamp_ms") >= 0, F.col("own.max_timestamp_ms")).alias("newest_ms"),
     )
-    in_order = Window.partitionBy(*KEY).orderBy("observed_at_ms", *_EMITTER, "emitter_seq")
+    in_order = Window.partitionBy("log_hash").orderBy("observed_at_ms", *_EMITTER, "emitter_seq")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    of_one = Window.partitionBy(*KEY, *_EMITTER).orderBy("observed_at_ms", "emitter_seq")
+    of_one = Window.partitionBy("log_hash", "speaker").orderBy("observed_at_ms", "emitter_seq")
     goes_on = (F.col("log_seq") == F.lag("log_seq").over(of_one) + 1) & (
         F.col("emitter_seq") > F.lag("emitter_seq").over(of_one)
     )
     published = narrow.withColumn("highest", F.max("high_watermark").over(before))
     published = published.withColumn("goes_on", goes_on)
-    of_emitters = published.groupBy(*KEY, *_EMITTER).agg(*_aggregated())
-    names = [name for name in of_emitters.columns if name not in KEY]
-    return of_emitters.groupBy(*KEY).agg(F.collect_list(F.struct(*names)).alias("told"))
+    of_emitters = published.groupBy("log_hash", "speaker").agg(*_aggregated())
+    names = [name for name in of_emitters.columns if name != "log_hash"]
+    return of_emitters.groupBy("log_hash").agg(F.collect_list(F.struct(*names)).alias("told"))
+
+
+def _hash_of(names: Iterable[str]) -> Column:
+    return F.xxhash64(*names)
+
+
+def _check_of(names: Iterable[str]) -> Column:
+    """Another hash of the same."""
+    return F.xxhash64(*reversed([*names]), F.lit("other"))
 
 
 def _aggregated() -> list[Column]:
@@ -78,11 +99,11 @@ def _aggregated() -> list[Column]:
 
 # What the rows of one emitter must agree upon, or lie between.
 _SPREAD = (
+    "log_check",
     "log_seq",
     "observed_at_ms",
     "broker_id",
-    "directory_id",
-    "replica_incarnation",
+    "life",
     "log_start",
     "local_start",
     "high_watermark",
@@ -113,13 +134,12 @@ def excused(carried: DataFrame, said: DataFrame, *, from_ms: int, as_of_ms: int)
 
     Those that are excused, with their statement and what is carried on.
     """
-    both = carried.join(said, list(KEY), "left")
+    named = carried.withColumns({"log_hash": _hash_of(KEY), "log_check": _check_of(KEY)})
+    both = named.join(said, "log_hash", "left")
     calm = F.col("calm")
     told = F.coalesce(F.col("told"), F.array().cast(said.schema["told"].dataType))
-    is_excused = (
-        F.forall(told, lambda each: _agrees(each, calm))
-        & (F.size(told) == F.size(F.array_distinct(F.transform(told, _speaker))))
-        & (_until(calm, told) > as_of_ms)
+    is_excused = F.forall(told, lambda each: _agrees(each, calm, F.col("log_check"))) & (
+        _until(calm, told) > as_of_ms
     )
     after = both.where(is_excused).withColumn("calm", _advanced(calm, told))
     words = F.col("words")
@@ -145,22 +165,18 @@ def excused(carried: DataFrame, said: DataFrame, *, from_ms: int, as_of_ms: int)
     )
 
 
-def _speaker(each: Column) -> Column:
-    return F.struct(*[each[name] for name in _EMITTER])
+def _speaker(known: Column) -> Column:
+    return F.xxhash64(known["broker_id"], known["component"], known["incarnation"])
 
 
-def _agrees(each: Column, calm: Column) -> Column:
+def _agrees(each: Column, calm: Column, check: Column) -> Column:
     """One emitter's word with what is known of the log."""
     goes_on = F.exists(
         calm["heard"],
-        lambda known: (
-            (known["broker_id"] == each["emitter_broker_id"])
-            & (known["component"] == each["emitter_component"])
-            & (known["incarnation"] == each["emitter_incarnation"])
-            & (known["next_seq"] == each["log_seq_least"])
-        ),
+        lambda known: (_speaker(known) == each["speaker"]) & (known["next_seq"] == each["log_seq_least"]),
     )
-    is_whole = each["following"] == each["count"] - 1
+    is_it = (each["log_check_least"] == check) & (each["log_check_most"] == check)
+    is_whole = is_it & (each["following"] == each["count"] - 1)
     is_plain = each["plain"] == each["count"]
     is_later = each["observed_at_ms_least"] > calm["position_ms"]
     epoch = calm["leader_epoch"]
@@ -174,16 +190,10 @@ def _agrees(each: Column, calm: Column) -> Column:
 
 def _stands(each: Column, calm: Column) -> Column:
     """All of it is about one life that is known, which stands where it stood."""
-    identity = {
-        "broker_id": "broker_id",
-        "directory_id": "directory_id",
-        "replica_incarnation": "incarnation",
-    }
 
     def is_it(life: Column) -> Column:
-        found = F.lit(True)
-        for name, known in identity.items():
-            found &= (each[f"{name}_least"] == life[known]) & (each[f"{name}_most"] == life[known])
+        known_life = F.xxhash64(life["broker_id"], life["directory_id"], life["incarnation"])
+        found = (each["life_least"] == known_life) & (each["life_most"] == known_life)
         for name, known in (("log_start", "start"), ("local_start", "local_start")):
             found &= F.coalesce(each[f"{name}_least"], life[known]) == life[known]
             found &= F.coalesce(each[f"{name}_most"], life[known]) == life[known]
@@ -203,14 +213,7 @@ def _advanced(calm: Column, told: Column) -> Column:
     count = F.aggregate(told, F.lit(0).cast("bigint"), lambda sum_, each: sum_ + each["count"])
 
     def heard_to(known: Column) -> Column:
-        own = F.filter(
-            told,
-            lambda each: (
-                (known["broker_id"] == each["emitter_broker_id"])
-                & (known["component"] == each["emitter_component"])
-                & (known["incarnation"] == each["emitter_incarnation"])
-            ),
-        )
+        own = F.filter(told, lambda each: each["speaker"] == _speaker(known))
         next_seq = F.coalesce(F.try_element_at(own, F.lit(1))["log_seq_most"] + 1, known["next_seq"])
         return known.withField("next_seq", next_seq)
 

@@ -27,13 +27,16 @@ def maintain(
 ) -> None:
     """Add new columns, make a closed day's many files few, remove what the declared windows let go.
 
-    Once a day, and first after an upgrade. It may run beside an ingest, and be killed. No row is changed, and
-    no window becomes shorter: files go 30 days after no version needs them, versions after 400 days.
+    Once a day, and first after an upgrade. It may run beside an ingest, and be killed. No row of evidence is
+    changed, and no window becomes shorter: files go 30 days after no version needs them, versions after 400
+    days. Of what runs carry, the states go that no later run can go on from.
 
     Exits with 0 if the tables have what they need; with --dry-run, if it could be told.
     """
     settings = tables_settings(context, tables=tables, endpoint_url=endpoint_url, region=region)
+    from audit_engine.run.spent.spark import remove_spent_states
     from audit_engine.tables.place import root_of
+    from audit_engine.tables.results import STATE
     from seawall.audit.spark import session
     from seawall.audit.upkeep.spark import upkeep
 
@@ -41,11 +44,18 @@ def maintain(
     writes_alone = None if is_dry_run else is_only_driver
     with session(settings, root, is_only_driver=writes_alone) as (spark, _):
         done = upkeep(spark, root, is_dry_run=is_dry_run, say=lambda text: typer.echo(text, err=True))
+        spent = remove_spent_states(spark, root, is_dry_run=is_dry_run)
     if as_json:
-        typer.echo(json.dumps([_as_json(before, after, is_dry_run) for before, after in done], indent=2))
+        told = [_as_json(before, after, is_dry_run) for before, after in done]
+        if spent is not None:
+            told.append({"table": STATE, "spent_states": spent, "is_dry_run": is_dry_run})
+        typer.echo(json.dumps(told, indent=2))
     else:
         for before, after in done:
             _say(before, after, is_dry_run=is_dry_run)
+        if spent is not None:
+            would = "would remove" if is_dry_run else "removed"
+            typer.echo(f"{STATE}: {would} {spent} states that no later run goes on from")
     raise typer.Exit(CLEAN)
 
 

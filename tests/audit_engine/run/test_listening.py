@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from audit_engine.run.evidence.spark import told
-from audit_engine.run.kept import Kept
+from audit_engine.run.kept.spark import Kept
 from audit_engine.run.listening import WORD_BITS, said_of, spans_of
 from audit_engine.run.listening.spark import heard, profile, seen
 from audit_engine.run.one_log import Task, canonical

@@ -1,0 +1,1 @@
+"""Frames that a run looks at more than once."""

@@ -1,0 +1,1 @@
+"""States of logs that no later run goes on from."""
