@@ -20,7 +20,7 @@ class HoldRefused(HoldError):
 class RemedyRefused(HoldError):
     """{what} was not done: {why}"""
 
-    exit_code: ClassVar[int] = 64
+    exit_code: ClassVar[int] = 73
 
     what: str
     why: str

@@ -15,6 +15,6 @@ class TopNotInstalled(SeawallError):
     Install seawall[top], or say --once for one look without it.
     """
 
-    exit_code: ClassVar[int] = 63
+    exit_code: ClassVar[int] = 15
 
     missing: str

@@ -80,6 +80,13 @@ def test_outcomes_are_those_of_the_command_line() -> None:
     assert documented == constants
 
 
+def test_each_code_has_one_line() -> None:
+    """What a script is told by a code is one cause, not two."""
+    codes = [int(row[0]) for row in _rows()]
+
+    assert sorted(set(codes)) == sorted(codes)
+
+
 def test_no_error_has_the_code_of_an_outcome(errors: list[type[StatedError]]) -> None:
     """A script can tell a finding from a failure to look."""
     outcomes = {value for name, value in vars(exit_codes).items() if name.isupper()}
