@@ -106,6 +106,11 @@ def _sized(content: bytes | None) -> bytes:
     return _varint(-1) if content is None else _varint(len(content)) + content
 
 
+def varint_bytes(value: int) -> int:
+    """How many bytes a number takes."""
+    return len(_varint(value))
+
+
 def _varint(value: int) -> bytes:
     if 0 <= value < 64:
         return _SMALL[value]

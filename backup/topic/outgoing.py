@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from backup.topic.encode import batch_of, payload_of, renumbered
+from backup.topic.encode import batch_of, payload_of, renumbered, varint_bytes
 from backup.topic.offset_map import Run
 from tiering.log.batch import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL
 from tiering.log.codec import Codec
@@ -75,8 +75,9 @@ class Packer:
 
     sender: Sender
     limit_bytes: int = PACKED_BYTES
-    bytes: int = 0
+    bytes: int = 0  # of what is held, at most
     _held: list[StoredBatch] = field(default_factory=list)
+    _records: int = 0
 
     def add(self, batch: StoredBatch) -> list[Outgoing]:
         """What is to be sent now, in its order."""
@@ -85,15 +86,31 @@ class Packer:
             alone = self.flush()
             made = outgoing(batch, self.sender)
             return [*alone, made] if made is not None else alone
-        ready = self.flush() if self._held and self.bytes + size_bytes > self.limit_bytes else []
+        added_bytes = self._added_bytes(batch)
+        ready = []
+        if self._held and self.bytes + added_bytes > self.limit_bytes:
+            ready, added_bytes = self.flush(), size_bytes
         self._held.append(batch)
-        self.bytes += size_bytes
+        self.bytes += added_bytes
+        self._records += batch.header.record_count
         return ready
 
     def flush(self) -> list[Outgoing]:
         """What is left."""
-        held, self._held, self.bytes = self._held, [], 0
+        held, self._held, self.bytes, self._records = self._held, [], 0, 0
         return [_packed(held, self.sender)] if held else []
+
+    def _added_bytes(self, batch: StoredBatch) -> int:
+        """What it adds at most: without its header, but with a larger number and time in each record."""
+        header = batch.header
+        if not self._held:
+            return header.size_bytes
+        later_ms = header.base_timestamp_ms - self._held[0].header.base_timestamp_ms
+        number_bytes = varint_bytes(self._records + header.record_count) - 1
+        time_bytes = varint_bytes(later_ms) if later_ms else 0
+        length_bytes = 1 if number_bytes or time_bytes else 0
+        each_bytes = number_bytes + time_bytes + length_bytes
+        return header.size_bytes - HEADER_BYTES + header.record_count * each_bytes
 
 
 def _is_as_it_is(batch: StoredBatch) -> bool:

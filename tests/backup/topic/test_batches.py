@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backup.topic.encode import renumbered
 from backup.topic.groups import Mapped, Place, moves
 from backup.topic.offset_map import OffsetMap, Run, joined
-from backup.topic.outgoing import SEQUENCES, Sender, outgoing
+from backup.topic.outgoing import SEQUENCES, Outgoing, Packer, Sender, outgoing
 from backup.topic.progress import Step, decode_step, encode_step, map_of
-from tests.encode.record_batch import CODECS, PlainRecord, encode_batch
-from tiering.log.batch import LOG_APPEND_TIME, Record, crc_of, read_header, read_records
+from tests.encode.record_batch import CODECS, PlainRecord, encode_batch, encode_record, varint
+from tiering.log.batch import HEADER_BYTES, LOG_APPEND_TIME, Record, crc_of, read_header, read_records
+from tiering.log.errors import Malformed
 from tiering.reader.interface import StoredBatch
 from tiering.segments.records import SegmentId
 
@@ -104,6 +111,135 @@ def test_the_records_that_were_asked_for_are_sent(
     assert named == [(each.offset, number) for number, each in enumerate(wanted)]
     if is_whole and not has_holes and not append_time:
         assert (found.is_passed_through, bytes(found.content[61:])) == (True, content[61:])
+
+
+source_batches = st.lists(
+    st.tuples(
+        records_lists,
+        st.sampled_from(["none", "none", "none", *sorted(CODECS)]),
+        st.sampled_from(["whole", "whole", "whole", "cut", "holes", "append time"]),
+        st.integers(0, 3),  # offsets that were a marker's, or an aborted batch's, before it
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+def laid_out(drawn: list[tuple[Any, ...]]) -> tuple[list[StoredBatch], list[Record]]:
+    """Batches behind each other as a log has them, and the records of them that were asked for."""
+    offset, batches, wanted = 50, [], []
+    for records, codec, kind, skipped in drawn:
+        offset += skipped
+        step = 2 if kind == "holes" else 1
+        placed = [replace(each, offset=offset + step * number) for number, each in enumerate(records)]
+        flags = LOG_APPEND_TIME if kind == "append time" else 0
+        content = encode_batch(placed, codec=codec, attributes=flags)
+        start, end = offset, placed[-1].offset + 1
+        if kind == "cut":
+            start += len(placed) // 2
+        batches.append(stored(content, start, end))
+        latest_ms = max(each.timestamp_ms for each in placed)
+        wanted += [
+            Record(
+                each.offset,
+                latest_ms if flags else each.timestamp_ms,
+                each.key,
+                each.value,
+                tuple(each.headers),
+            )
+            for each in placed
+            if each.offset >= start
+        ]
+        offset = end
+    return batches, wanted
+
+
+def packed(batches: list[StoredBatch], limit_bytes: int, sequence: int = 0) -> list[Outgoing]:
+    packer = Packer(
+        sender=Sender(producer_id=7, producer_epoch=2, sequence=sequence), limit_bytes=limit_bytes
+    )
+    found = [made for batch in batches for made in packer.add(batch)]
+    assert packer.bytes <= max(limit_bytes, *(batch.header.size_bytes for batch in batches))
+    found += packer.flush()
+    assert (packer.flush(), packer.bytes) == ([], 0)
+    return found
+
+
+@given(drawn=source_batches, limit_bytes=st.integers(61, 4000))
+def test_batches_behind_each_other_are_the_same_records(
+    drawn: list[tuple[Any, ...]], limit_bytes: int
+) -> None:
+    """Any mix of codecs, cuts, holes and broker's times: what is sent reads as the records asked for, in
+    order; each batch has true headers and sequences; the runs say where each went; none is made larger
+    than the limit by packing."""
+    batches, wanted = laid_out(drawn)
+
+    found = packed(batches, limit_bytes, SEQUENCES - 3)
+
+    at, sequence, pairs = 0, SEQUENCES - 3, []
+    for made in found:
+        header = read_header(made.content)
+        sent = list(read_records(made.content, header))
+        assert crc_of(made.content, 0, header.size_bytes) == header.crc
+        assert (header.size_bytes, len(sent)) == (len(made.content), made.records)
+        assert [each.offset for each in sent] == list(range(made.records))
+        assert (header.record_count, header.last_offset_delta) == (made.records, made.records - 1)
+        assert [each[1:] for each in sent] == [each[1:] for each in wanted[at : at + made.records]]
+        assert header.base_timestamp_ms == sent[0].timestamp_ms
+        assert header.max_timestamp_ms == max(each.timestamp_ms for each in sent)
+        assert header.base_sequence == sequence
+        sequence = (sequence + made.records) % SEQUENCES
+        pairs += [(run.source + n, at + run.target + n) for run in made.runs for n in range(run.offsets)]
+        sources = [each for each in batches if any(each.start <= run.source < each.end for run in made.runs)]
+        assert made.next_offset == sources[-1].end
+        if len(sources) > 1:
+            assert len(made.content) <= limit_bytes
+            assert {each.header.codec_number for each in sources} == {0}
+            assert made.is_passed_through
+        at += made.records
+    assert at == len(wanted)
+    assert pairs == [(each.offset, number) for number, each in enumerate(wanted)]
+
+
+def test_small_batches_share_a_request_up_to_the_limit() -> None:
+    """As many as fit, no more; a compressed one goes alone, behind what was before it."""
+    small = [
+        encode_batch([PlainRecord(offset=10 * n, timestamp_ms=1000 - n, value=b"%03d" % n)]) for n in range(9)
+    ]
+    size_bytes = len(small[0])
+    assert {len(each) for each in small} == {size_bytes}
+    plain = [stored(each) for each in small]
+    between = stored(encode_batch([PlainRecord(offset=5000, timestamp_ms=1, value=b"z")], codec="zstd"))
+
+    limit_bytes = size_bytes + 2 * (size_bytes - HEADER_BYTES + 2)  # a time takes a byte more, at most
+
+    assert [made.records for made in packed(plain, limit_bytes)] == [3, 3, 3]
+    assert [made.records for made in packed(plain, limit_bytes - 1)] == [2, 2, 2, 2, 1]
+    assert [made.records for made in packed(plain, 1)] == [1] * 9
+    mixed = packed([*plain[:2], between, *plain[2:4]], 10_000)
+    assert [(made.records, made.runs[0].source) for made in mixed] == [(2, 0), (1, 5000), (2, 20)]
+    assert [made.runs for made in mixed[::2]] == [
+        (Run(0, 0, 1), Run(10, 1, 1)),
+        (Run(20, 0, 1), Run(30, 1, 1)),
+    ]
+
+
+@given(records=records_lists, data=st.data())
+def test_a_broken_payload_is_malformed(records: list[PlainRecord], data: st.DataObject) -> None:
+    """Cut short, longer than its records, or with a length that leaves it: refused, never sent; whatever
+    bytes it is, nothing else is raised."""
+    base_ms = records[0].timestamp_ms
+    whole = b"".join(encode_record(replace(each, offset=n), 0, base_ms) for n, each in enumerate(records))
+    assert renumbered(whole, len(records), 0, 0) == whole
+
+    cut = data.draw(st.integers(0, len(whole) - 1), label="cut at")
+    for broken in (whole[:cut], whole + b"\0", varint(len(whole) * 2) + whole[1:], b"\x01" + whole[1:]):
+        with pytest.raises(Malformed):
+            renumbered(broken, len(records), 3, 5)
+    with pytest.raises(Malformed):
+        renumbered(whole, len(records) + 1, 3, 5)
+    with contextlib.suppress(Malformed):
+        renumbered(data.draw(st.binary(max_size=80), label="any bytes"), len(records), 3, 5)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9), st.integers(0, 4)), max_size=12))
