@@ -19,14 +19,17 @@ from seawall.local.bucket import LocalBucket
 from tests.cluster.corpus import CORPUS_FOLDER_VARIABLE, Corpus, build, load
 from tests.cluster.oracle import Oracle
 from tests.cluster.produce import QUICK_HOUSEKEEPING
+from tests.cluster.secure import SecureBroker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JVM_FIXTURES = frozenset({"broker", "cluster3", "kip405_broker", "spark", "oracle", "corpus"})
+JVM_FIXTURES = frozenset(
+    {"broker", "cluster3", "kip405_broker", "secure_broker", "spark", "oracle", "corpus"}
+)
 # A JVM that lives for minutes is not worth its second compiler: measured, two thirds of the processor's time.
 QUICK_SPARK = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "bucket")
+REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "secure_broker", "bucket")
 
 
 # Where tests run in several processes (xdist), those of one group share one, and with it one of each server:
@@ -34,7 +37,7 @@ REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "bucket")
 GROUPS = (
     ("runs", "tests/audit_engine/run/", frozenset({"spark"})),
     ("spark", "", frozenset({"spark"})),
-    ("brokers", "", frozenset({"broker", "cluster3", "kip405_broker"})),
+    ("brokers", "", frozenset({"broker", "cluster3", "kip405_broker", "secure_broker"})),
     ("corpus", "", frozenset({"corpus"})),
 )
 
@@ -82,6 +85,14 @@ def cluster3(servers_folder: Path) -> Iterator[LocalCluster]:
 def kip405_broker(servers_folder: Path) -> Iterator[LocalCluster]:
     """One node with Kafka's own tiered storage on, over LocalTieredStorage."""
     with LocalCluster(servers_folder / "kip405", kip405=True, properties=QUICK_HOUSEKEEPING) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secure_broker(servers_folder: Path) -> Iterator[SecureBroker]:
+    """One node whose clients come by TLS and SCRAM; its plain listener is there to make topics by."""
+    cluster = SecureBroker(servers_folder / "secure")
+    with cluster:
         yield cluster
 
 
