@@ -7,9 +7,10 @@ heart and copies them, 16 at once as we do, and neither checks nor records anyth
 records go to the real table in this process. Both copy by CopyObject, as on AWS. Each round has a new bucket,
 so that listings do not grow from round to round.
 
-`requests_per_segment` counts every request that leaves the process while ours runs, listings left out;
-`listings` are those. Where a store must be asked to copy by parts it is three requests an object, and one to
-read back (docs/decisions/0005-restore-by-parts.md).
+Every request that leaves the process while ours runs is counted. `requests_per_segment` are those that name
+an object; `of_the_bucket` those about the bucket as a whole: pages of listings, and whether it keeps
+versions, which is asked once. Where a store must be asked to copy by parts it is three requests an object,
+and one to read back (docs/decisions/0005-restore-by-parts.md).
 """
 
 from __future__ import annotations
@@ -297,12 +298,16 @@ class World:
             list(workers.map(copy, sources))
 
     def told(self) -> dict[str, Any]:
-        listings = sum(count for name, count in self.counted.items() if name.startswith("List"))
-        rest = sum(self.counted.values()) - listings
+        of_the_bucket = {name: self.counted[name] for name in sorted(self.counted) if _is_of_bucket(name)}
+        rest = sum(self.counted.values()) - sum(of_the_bucket.values())
         return {
             "segments": SEGMENTS,
             "requests": sum(self.counted.values()),
             "requests_per_segment": round(rest / SEGMENTS, 3),
-            "listings": listings,
+            "of_the_bucket": of_the_bucket,
             "by_kind": dict(self.counted),
         }
+
+
+def _is_of_bucket(operation: str) -> bool:
+    return operation.startswith("List") or operation == "GetBucketVersioning"

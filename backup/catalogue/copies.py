@@ -133,8 +133,8 @@ class Copy:
 class LogCatalogue:
     """One log: what its record says, and every copy. `start` to `frontier` is what the tier answers for now.
 
-    `doubts`: why nothing may be planned upon this, in words. `listed_at_ms` is by the store's clock.
-    `record` is None where the topic has none: only copies are known then.
+    `doubts`: why nothing may be planned upon this, in words. `record` is None where the topic has none: only
+    copies are known then.
     """
 
     log: LogId
@@ -146,7 +146,6 @@ class LogCatalogue:
     recorded_gaps: tuple[tuple[int, int], ...]
     copies: tuple[Copy, ...]
     keeps_versions: bool
-    listed_at_ms: int
     doubts: tuple[str, ...] = ()
 
     def at(self, at_ms: int) -> LogCatalogue:

@@ -3,8 +3,8 @@
 The bucket is listed first and the topic read after it, so that whatever is listed was begun in what is read.
 A copy that the topic has forgotten is told by its `.json`, if any version of that is left: the latest one.
 
-Owns these requests: a page for every thousand versions, and one read for each forgotten copy. Refuses to
-decide what is done with it.
+Owns these requests: whether the bucket keeps versions, a page for every thousand of them, and one read for
+each forgotten copy. Refuses to decide what is done with it.
 """
 
 from __future__ import annotations
@@ -56,12 +56,10 @@ class Bucket(Protocol):
 
     def keeps_versions(self) -> bool: ...
 
-    def now_ms(self) -> int: ...
-
 
 def gather(log: LogId, table: Table, bucket: Bucket, layout: KeyLayout) -> LogCatalogue:
     """One log, asked now."""
-    keeps_versions, listed_at_ms = bucket.keeps_versions(), bucket.now_ms()
+    keeps_versions = bucket.keeps_versions()
     stems = stored_by_segment(bucket.list_versions(layout.log_prefix(log)), layout, log)
     table.read_on()
     view = table.view(log)
@@ -85,7 +83,6 @@ def gather(log: LogId, table: Table, bucket: Bucket, layout: KeyLayout) -> LogCa
         recorded_gaps=() if record is None else tuple(clipped_gaps(record, record.leader_epochs)),
         copies=tuple(copies),
         keeps_versions=keeps_versions,
-        listed_at_ms=listed_at_ms,
         doubts=tuple(doubt for each in _DOUBTS if (doubt := each(facts)) is not None),
     )
 

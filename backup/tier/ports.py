@@ -51,8 +51,6 @@ class Objects(Protocol):
 
     def keeps_versions(self) -> bool: ...
 
-    def now_ms(self) -> int: ...
-
 
 class Sink(Protocol):
     """Takes events. When `emit_many` has returned, they are as durable as the sink promises."""

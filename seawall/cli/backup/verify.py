@@ -90,12 +90,13 @@ def verify(
 def _of_catalogues(
     world: Opened, target: str | None, topic_id: str | None, found: Looked
 ) -> Iterator[tuple[str, Piece]]:
+    now_ms = world.store.now_ms()
     for log in world.logs(target, topic_id):
         catalogue = world.catalogue(log)
         declared = world.policy(catalogue.topic)
         window_days = KEEP_DAYS if declared is None else declared.backup_window_days
         found.logs += 1
-        found.wrong += of_catalogue(catalogue, window_ms=window_days * DAY_MS, now_ms=catalogue.listed_at_ms)
+        found.wrong += of_catalogue(catalogue, window_ms=window_days * DAY_MS, now_ms=now_ms)
         for piece in pieces_of(catalogue):
             yield f"{catalogue.topic}-{log.partition}", piece
 
