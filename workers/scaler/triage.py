@@ -63,6 +63,10 @@ def judge_partition(
         return _judged(partition, PartitionVerdict.MARKER_TAIL, 0, why)
     age = age_s(samples, partition, position_of(seen, last, history[0][1], options))
     if found := _reset(seen, lag, history, options):
+        # Who has never committed anything may be as stuck as who has: for ever "no commit yet" would be all
+        # of the log as lag, and the most replicas for it (keda#5906).
+        is_stuck = found[0] is PartitionVerdict.NO_COMMIT and lag > 0
+        found = (is_stuck and _stands(history, options)) or found
         return _judged(partition, found[0], lag, found[1], age)
     if lag == 0:
         return _judged(partition, PartitionVerdict.CAUGHT_UP, 0, "all is committed")
@@ -143,7 +147,8 @@ def _stands(history: History, options: Options) -> tuple[PartitionVerdict, str] 
         [
             (
                 sample.at_s,
-                each.committed == seen.committed and each.log_end > (each.committed or 0),
+                each.committed == seen.committed
+                and each.log_end > (each.log_start if each.committed is None else each.committed),
             )
             for sample, each in history
         ],
@@ -156,14 +161,14 @@ def _stands(history: History, options: Options) -> tuple[PartitionVerdict, str] 
         return None
     during = [sample for sample, _ in history if sample.at_s >= stood.from_s]
     who = {sample.membership for sample in during if sample.members}
+    what = "nothing" if seen.committed is None else f"nothing but {seen.committed}"
     if len(who) > POISONED_CHANGES:
         return PartitionVerdict.POISONED, (
-            f"{seen.committed} stays the commit while members come and go ({len(who)} memberships)"
+            f"{what} was committed while members come and go ({len(who)} memberships)"
         )
     if all(sample.members for sample in during):
         return PartitionVerdict.STALLED, (
-            f"nothing but {seen.committed} was committed for {stood.to_s - stood.from_s:.0f} s, "
-            "with consumers there"
+            f"{what} was committed for {stood.to_s - stood.from_s:.0f} s, with consumers there"
         )
     return None  # stopped: nobody is there to do it, which replicas do help
 
