@@ -30,6 +30,7 @@ _DEADLINES = Config(
     user_agent_extra="seawall-backup-check",
 )
 PROBE = "seawall-backup-check"  # a key that is never an object
+PAGE_ENTRIES = 1000  # of fewer all could be delete markers, and there would be no version to try
 _NOTHING_SET = {"NoSuchLifecycleConfiguration", "NoSuchPublicAccessBlockConfiguration", "NoSuchBucketPolicy"}
 
 
@@ -89,7 +90,7 @@ def _own_rights(client: S3Client, bucket: str, prefix: str) -> Iterator[Finding]
     versions: list[Any] = []
 
     def list_versions() -> None:
-        answer = client.list_object_versions(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+        answer = client.list_object_versions(Bucket=bucket, Prefix=prefix, MaxKeys=PAGE_ENTRIES)
         versions.extend(answer.get("Versions", ()))
 
     def write() -> None:

@@ -6,7 +6,8 @@ refused there: which shows, on a real server, what a refusal in the middle leave
 
 from __future__ import annotations
 
-from typing import cast
+from collections import Counter
+from typing import Any, cast
 
 import pytest
 
@@ -58,6 +59,19 @@ def test_every_object_is_live_again_as_it_is_on_record(versitygw: VersityGateway
     assert before <= {each.version_id for each in world.objects.list_versions("")}
     assert list(world.objects.list_uploads("")) == []
     assert world.apply(done.plan).was_over
+
+
+def test_three_requests_a_segment_leave_the_process(versitygw: VersityGateway) -> None:
+    """Counted where they are sent: one copy an object; beside them listings, and versioning once."""
+    world = on_server(versitygw, in_one=True)
+    plan, asked = world.plan(), Counter[str]()
+    events = cast(Any, world.store)._client.meta.events
+    events.register("before-send.s3", lambda event_name, **_: asked.update([event_name.rpartition(".")[2]]))
+
+    world.apply(plan, workers=4)
+
+    pages = {"ListObjectVersions": 2, "ListMultipartUploads": 1, "GetBucketVersioning": 1}
+    assert asked == {"CopyObject": 3 * 3, **pages}
 
 
 def test_a_store_that_refuses_leaves_everything_as_it_was(versitygw: VersityGateway) -> None:
