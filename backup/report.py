@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from backup.errors import BackupError
-from backup.plan.values import LostBecause, Plan
+from backup.plan.values import LostBecause, Plan, Range
 from backup.tier.apply import Restoration
+from rules.identity import ObjectRef
 from tiering.segments.json_fields import canonical
 
 
@@ -33,39 +34,62 @@ class ReportUnusable(BackupError):
 
 
 def members_of(done: Restoration, principal: str) -> dict[str, Any]:
-    """All that is told of a restore."""
+    """All that is told of a restore to the tier."""
     body = done.plan.body
     return {
-        "plan": done.plan.hash,
+        **_of_plan(done.plan, principal),
+        "was_over": done.was_over,
+        "objects_put_back": done.objects_put_back,
+        "size_bytes": done.size_bytes,
+        "ranges": [list(each) for each in done.ranges],
+        "log_start": done.log_start,
+        "generation": done.generation,
+        "keep_until_ms": done.keep_until_ms,
+        "objects": [_object(ref) for piece in body.pieces for _, ref in piece.record.objects.present()],
+        "events": list(done.events),
+        "started_at_ms": done.started_at_ms,
+        "ended_at_ms": done.ended_at_ms,
+    }
+
+
+def members_of_other(
+    plan: Plan, principal: str, *, whole: Range, started_at_ms: int, ended_at_ms: int, **details: Any
+) -> dict[str, Any]:
+    """All that is told of a restore to log dirs or to a topic; `details` are the target's own."""
+    return {
+        **_of_plan(plan, principal),
+        "ranges": [list(whole)],
+        "objects": [
+            _object(ref) for piece in plan.body.pieces for ref in (piece.log_object, piece.aux_object)
+        ],
+        "started_at_ms": started_at_ms,
+        "ended_at_ms": ended_at_ms,
+        **details,
+    }
+
+
+def _of_plan(plan: Plan, principal: str) -> dict[str, Any]:
+    body = plan.body
+    return {
+        "plan": plan.hash,
         "cluster_id": body.log.cluster_id,
         "topic_id": body.log.topic_id,
         "partition": body.log.partition,
         "topic": body.topic,
         "target": body.target.value,
         "principal": principal,
-        "was_over": done.was_over,
-        "objects_put_back": done.objects_put_back,
-        "size_bytes": done.size_bytes,
-        "ranges": [list(each) for each in done.ranges],
-        "gaps": _gaps(done.plan),
+        "gaps": _gaps(plan),
         "restored_offsets": body.recoverable_offsets,
         "lost_offsets": body.lost_offsets,
-        "log_start": done.log_start,
-        "generation": done.generation,
-        "keep_until_ms": done.keep_until_ms,
-        "objects": [
-            {
-                "key": ref.key,
-                "version_id": ref.version_id,
-                "checksum": ref.checksum,
-                "size_bytes": ref.size_bytes,
-            }
-            for piece in body.pieces
-            for _, ref in piece.record.objects.present()
-        ],
-        "events": list(done.events),
-        "started_at_ms": done.started_at_ms,
-        "ended_at_ms": done.ended_at_ms,
+    }
+
+
+def _object(ref: ObjectRef) -> dict[str, Any]:
+    return {
+        "key": ref.key,
+        "version_id": ref.version_id,
+        "checksum": ref.checksum,
+        "size_bytes": ref.size_bytes,
     }
 
 

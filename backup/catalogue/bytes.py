@@ -12,7 +12,7 @@ Invariant: `segment` ends without an error only if all bytes came, with the chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -51,10 +51,10 @@ class Versions(Protocol):
 
 
 class StoredPieces:
-    """From the bucket. Safe to use from many threads, where the bucket is."""
+    """From the bucket. Safe to use from many threads, where the bucket is. `pace` waits for the byte rate."""
 
-    def __init__(self, objects: Versions) -> None:
-        self._objects = objects
+    def __init__(self, objects: Versions, pace: Callable[[int], object] = lambda _: None) -> None:
+        self._objects, self._pace = objects, pace
 
     def segment(self, piece: Piece) -> Iterator[bytes]:
         return self._checked(piece.log_object)
@@ -79,6 +79,7 @@ class StoredPieces:
         try:
             for part in self._objects.stream(ref.key, ref.version_id or "null", 0, ref.size_bytes):
                 crc, came_bytes = crc64(part, crc), came_bytes + len(part)
+                self._pace(len(part))
                 yield part
         except Missing as gone:
             raise PieceUnreadable(

@@ -48,7 +48,6 @@ from tiering.log.checkpoints import (
     read_leader_epoch_checkpoint,
     read_offset_checkpoint,
 )
-from tiering.log.segment import Compaction
 from tiering.segments.lineage import epoch_at
 from tiering.store.aux_file import AuxContents
 
@@ -67,7 +66,6 @@ class Restore:
     wanted: Wanted
     pieces: Sequence[Piece]
     start: int
-    compaction: Compaction = Compaction.NEVER
     is_remote: bool = False  # Kafka's own tiered storage is on: the log start is the checkpoint's entry alone
 
 
@@ -100,6 +98,7 @@ def restore(
     """Put the range back into one log dir. `step` is told before each change; tests kill there."""
     with locked(log_dir):
         replica = read_replica(log_dir, asked.wanted)
+        replica.expect_never_cleaned()
         like = Likeness.of(replica.listing.segments[0].path)
         journal = journals.read(replica.path)
         if journal is not None and journal.plan_id != asked.plan_id and journal.state is not State.DONE:
@@ -131,6 +130,7 @@ def check(log_dir: Path, asked: Restore) -> tuple[NewFile, ...]:
     Read-only."""
     with locked(log_dir):
         replica = read_replica(log_dir, asked.wanted)
+        replica.expect_never_cleaned()
         return _files(replica, asked)
 
 
@@ -183,7 +183,6 @@ def _stage(
         folder=folder,
         pieces=pieces,
         like=like,
-        compaction=asked.compaction,
         on_progress=on_progress,
     )
     with _given_up(replica, folder):

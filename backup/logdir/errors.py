@@ -72,6 +72,17 @@ class DoesNotJoin(LogDirRestoreError):
 
 
 @dataclass(kw_only=True, eq=False)
+class Cleaned(LogDirRestoreError):
+    """{directory} was compacted by its broker, which cleaned it up to offset {cleaned_to}
+
+    The tier holds no compacted log: what it has of this one is older than what the cleaner made of it, and
+    would bring back records that were superseded or deleted. Restore to a topic.
+    """
+
+    cleaned_to: int
+
+
+@dataclass(kw_only=True, eq=False)
 class OtherHistory(LogDirRestoreError):
     """{directory} is of another history than what would be put back: {why}"""
 

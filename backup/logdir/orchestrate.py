@@ -74,9 +74,14 @@ class Here:
 
 
 def restore_here(
-    here: Here, pieces: PieceBytes, *, tell: Told = lambda _: None, workers: int = 4
+    here: Here,
+    pieces: PieceBytes,
+    *,
+    tell: Told = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
+    workers: int = 4,
 ) -> list[Restored]:
-    """Stop all, restore all, start all."""
+    """Stop all, restore all, start all. `on_progress` is told bytes, of each replica."""
     if missing := here.missing():
         why = f"no log dir of broker {missing[0]} was named: its replica would undo the restore"
         raise ReplicaLeftOut(directory=next(iter(here.log_dirs.values())), why=why)
@@ -88,7 +93,8 @@ def restore_here(
         for broker_id in here.outage.brokers:
             tell(f"restoring on broker {broker_id}")
             asked = replace(here.asked, wanted=replace(here.asked.wanted, broker_id=broker_id))
-            done.append(restore(here.log_dirs[broker_id], asked, pieces, workers=workers))
+            log_dir = here.log_dirs[broker_id]
+            done.append(restore(log_dir, asked, pieces, workers=workers, on_progress=on_progress))
     except Exception:
         for each in done:
             tell(f"putting broker {each.broker_id}'s directory back")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from backup.logdir.errors import ForeignDirectory, NoReplica, NotCleanlyStopped, Unreadable
+from backup.logdir.errors import Cleaned, ForeignDirectory, NoReplica, NotCleanlyStopped, Unreadable
 from rules.identity import LogId
 from tiering.log.checkpoints import (
     CLEANER_OFFSETS,
@@ -61,11 +61,16 @@ class Replica:
     listing: PartitionDirectory
     epochs: tuple[EpochStart, ...]
     log_starts: Mapping[TopicPartition, int]
-    is_cleaned: bool  # it is, or was, compacted
+    cleaned_to: int | None  # it is, or was, compacted: up to here
 
     @property
     def path(self) -> Path:
         return self.listing.path
+
+    def expect_never_cleaned(self) -> None:
+        """Raises Cleaned."""
+        if self.cleaned_to is not None:
+            raise Cleaned(directory=self.path, cleaned_to=self.cleaned_to)
 
     @property
     def first_base(self) -> int:
@@ -116,7 +121,7 @@ def read_replica(log_dir: Path, wanted: Wanted) -> Replica:
         listing=listing,
         epochs=epochs,
         log_starts=starts,
-        is_cleaned=wanted.partition in cleaned,
+        cleaned_to=cleaned.get(wanted.partition),
     )
 
 

@@ -54,13 +54,12 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stager:
-    """Stages files of one directory. `compaction` says whether offsets may be missing in copies."""
+    """Stages files of one directory. No offset may be missing in a copy: no compacted log is tiered."""
 
     directory: Path  # the partition's, for errors
     folder: Path
     pieces: PieceBytes
     like: Likeness
-    compaction: Compaction = Compaction.NEVER
     on_progress: Callable[[int], None] = lambda _: None
 
     def fetch_aux(self, file: NewFile) -> AuxContents:
@@ -98,15 +97,14 @@ class Stager:
             reread=lambda position, size_bytes: os.pread(descriptor, size_bytes, position),
             base_offset=record.base_offset,
             limit_offset=record.end_offset,
-            compaction=self.compaction,
+            compaction=Compaction.NEVER,
             on_bytes=writing.add,
             on_progress=self.on_progress,
         )
         writing.flush()
-        if scan.defect is not None or self.compaction is Compaction.NEVER:
-            problem = next(iter(log_problems(record, scan)), None)
-            if problem is not None:
-                raise self._unfit(file, key, problem.detail)
+        problem = next(iter(log_problems(record, scan)), None)
+        if problem is not None:
+            raise self._unfit(file, key, problem.detail)
 
     def _cut(self, file: NewFile, descriptor: int) -> Cut:
         """End the file where the next one begins."""

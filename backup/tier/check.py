@@ -23,6 +23,7 @@ from backup.catalogue.copies import Copy, LogCatalogue, StoredObject
 from backup.catalogue.gather import gather
 from backup.errors import BucketUnfit, CannotRestore, GapInTheMiddle, OverlapsLive, PlanOutdated, WrongCluster
 from backup.plan.make import log_print, policy_print, to_be_copied
+from backup.plan.target import expect_target
 from backup.plan.values import Lost, LostBecause, Origin, Piece, Plan
 from backup.tier.ports import Ports
 from rules.events import RestoreTarget
@@ -75,10 +76,7 @@ def check(plan: Plan, ports: Ports) -> State:
     body = plan.body
     if body.log.cluster_id != ports.cluster_id:
         raise WrongCluster(log=body.log, why="", planned=body.log.cluster_id, found=ports.cluster_id)
-    if body.target is not RestoreTarget.TIER:
-        verb = "restore-topic" if body.target is RestoreTarget.TOPIC else "restore-logdir"
-        why = f"this plan is for target {body.target.value}: `seawall backup {verb}` carries it out"
-        raise CannotRestore(log=body.log, why=why)
+    expect_target(plan, RestoreTarget.TIER)
     if blocking := blocking_gap(plan):
         why = f"{blocking.because.value}: {blocking.detail}"
         raise GapInTheMiddle(log=body.log, start=blocking.start, end=blocking.end, why=why)

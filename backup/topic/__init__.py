@@ -7,6 +7,7 @@
     offset_map    which source offset became which target offset (pure)
     progress      how far a replay came, as records in the same transactions as what they speak of
     replay        reads, sends, commits; begins where the last commit ended
+    source        whether what would be read is there, before anything is sent
     target        what the target topic must be like
     groups        consumer groups' positions by the map (pure); `groups/kafka` asks and sets them
     parquet       the map as a file

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from backup.plan import Plan
 from backup.topic.errors import TargetUnfit, WriteFailed
 from backup.topic.outgoing import PACKED_BYTES
-from backup.topic.progress import PROGRESS_TOPIC, Step, decode_step
+from backup.topic.progress import PROGRESS_TOPIC, Step, decode_step, progress_key
 from backup.topic.target import NEW_TOPIC, PROGRESS_TOPIC_SETTINGS, complaints
 from tiering.cluster.interface import DescribedTopic, Unknown
 from tiering.cluster.kafka import KafkaCluster
@@ -74,6 +75,18 @@ def ready_topic(
     return Target(
         topic_id=str(found.topic_id), batch_bytes=min(PACKED_BYTES, int(largest) if largest else PACKED_BYTES)
     )
+
+
+def is_over(config: Mapping[str, str], topic: str, plan: Plan) -> bool:
+    """Whether an earlier run has brought all of the plan's range into the topic. Makes nothing."""
+    cluster = KafkaCluster(config, monotonic_s=time.monotonic)
+    names = cluster.topic_names()
+    if isinstance(names, Unknown) or not {topic, PROGRESS_TOPIC} <= names:
+        return False
+    found = _described(cluster, topic)
+    key = progress_key(plan.hash, str(found.topic_id), plan.body.log.partition)
+    steps = KafkaProgress(config).steps(key)
+    return bool(steps) and steps[-1].next_offset == plan.body.range.end
 
 
 def _make_if_absent(

@@ -95,8 +95,11 @@ Source = Callable[[int, int], Iterator[StoredBatch | Gap]]
 Told = Callable[[str], None]
 
 
-def committed_batches(reader: TieredReader, log: TieredLog) -> Source:
-    """What of a log a consumer of committed records is given, as whole batches."""
+def committed_batches(
+    reader: TieredReader, log: TieredLog, pace: Callable[[int], object] = lambda _: None
+) -> Source:
+    """What of a log a consumer of committed records is given, as whole batches. `pace` waits for the byte
+    rate."""
 
     def batches(start: int, end: int) -> Iterator[StoredBatch | Gap]:
         for item in reader.found(log, start, end, with_aborted=True):
@@ -104,6 +107,7 @@ def committed_batches(reader: TieredReader, log: TieredLog) -> Source:
                 yield item
                 continue
             opened, batch = item
+            pace(batch.header.size_bytes)
             if not (batch.header.is_control or opened.aborted.hides(batch.header)):
                 yield batch
 

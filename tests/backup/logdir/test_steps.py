@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backup.errors import PieceUnreadable
-from backup.logdir.apply import SPARE_BYTES, restore, undo
+from backup.logdir.apply import SPARE_BYTES, check, restore, undo
 from backup.logdir.errors import (
     BrokerRuns,
+    Cleaned,
     DiskTooSmall,
     DoesNotJoin,
     ForeignDirectory,
@@ -31,11 +32,12 @@ from backup.logdir.errors import (
 )
 from backup.logdir.journal import work_folder
 from backup.logdir.orchestrate import log_start_of
-from backup.logdir.side_files import epochs_text
+from backup.logdir.side_files import epochs_text, offsets_text
 from backup.plan import Piece
 from tests.backup.logdir.disk import WANTED, Disk, log_of
 from tests.tiering.segments.strategies import LOG
 from tiering.log.checkpoints import (
+    CLEANER_OFFSETS,
     LEADER_EPOCHS,
     LOG_START_OFFSETS,
     EpochStart,
@@ -335,3 +337,24 @@ def test_any_copies_that_hold_the_range_put_it_back(
         with pytest.raises(DoesNotJoin):
             restore(disk.log_dir, disk.asked(pieces), disk.pieces)
     assert disk.state() == before
+
+
+def test_a_replica_that_was_compacted_is_refused(tmp_path: Path) -> None:
+    """Its broker's cleaner has an entry for it: by whatever policy now, nothing older is put before it."""
+    disk, pieces = lost(tmp_path)
+    entries = {TopicPartition("orders", LOG.partition): 40, TopicPartition("other", 0): 7}
+    (disk.log_dir / CLEANER_OFFSETS).write_bytes(offsets_text(entries))
+    before = disk.state()
+
+    for refused in (restore, lambda log_dir, asked, _: check(log_dir, asked)):
+        with pytest.raises(Cleaned, match="up to offset 40"):
+            refused(disk.log_dir, disk.asked(pieces), disk.pieces)
+    assert (disk.state(), work_folder(disk.directory).exists()) == (before, False)
+
+    (disk.log_dir / CLEANER_OFFSETS).write_bytes(offsets_text({TopicPartition("other", 0): 7}))
+    restore(disk.log_dir, disk.asked(pieces), disk.pieces)
+    (disk.log_dir / CLEANER_OFFSETS).write_bytes(offsets_text(entries))
+    undo(disk.log_dir, WANTED)  # which takes away only what was put there
+    assert {name: found for name, found in disk.state().items() if name != CLEANER_OFFSETS} == {
+        name: found for name, found in before.items() if name != CLEANER_OFFSETS
+    }
