@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from backup.catalogue.copies import Copy, LogCatalogue, StoredObject, Told
@@ -29,6 +29,7 @@ from tiering.segments.view import LogView
 from tiering.store.errors import Missing
 from tiering.store.interface import CHECKSUM_ALGORITHM, ListedVersion, checksum_text, crc64
 from tiering.store.keys import KeyLayout, ObjectKind
+from workers.consumer.tasks import in_order
 
 READERS = 16
 _STANDINGS = {Standing.FOLLOWED: Told.FOLLOWED, Standing.FENCED: Told.FENCED}
@@ -122,10 +123,10 @@ def _told_by_topic(log: LogId, table: Table, view: LogView | None, stems: Stems)
 
 
 def _told_by_bucket(log: LogId, bucket: Bucket, stems: Stems) -> Iterator[Copy]:
-    with ThreadPoolExecutor(READERS, thread_name_prefix="seawall-json") as readers:
-        for kinds, record in readers.map(lambda each: (each, _of_json(log, bucket, each)), stems.values()):
-            if record is not None:
-                yield Copy(record=record, told=Told.BUCKET, stored=kinds)
+    records = in_order(stems.values(), partial(_of_json, log, bucket), threads=READERS)
+    for kinds, record in zip(stems.values(), records, strict=True):
+        if record is not None:
+            yield Copy(record=record, told=Told.BUCKET, stored=kinds)
 
 
 def _of_json(log: LogId, bucket: Bucket, kinds: dict[str, StoredObject]) -> SegmentRecord | None:

@@ -21,12 +21,11 @@ what is not, and the plan may be applied again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from backup.errors import BackupError
 from backup.plan.values import Plan, Range
-from backup.tier.check import State, check
+from backup.tier.check import PieceState, State, check
 from backup.tier.copying import Copying
 from backup.tier.ports import Ports
 from backup.tier.records import in_name_of, move_start, promise, publish_segment, take_back_promise
@@ -39,6 +38,7 @@ from tiering.segments.records import SegmentId, SegmentObjects, SegmentRecord, S
 from tiering.segments.rows import Standing
 from tiering.segments.view import LogView
 from tiering.store.errors import DeadlinePassed, Throttled, Transient, Unavailable
+from workers.consumer.tasks import in_order
 
 EVENT_PIECES_MAX = 200  # each names three objects, and an event is at most some megabytes
 
@@ -124,12 +124,11 @@ def _publish(
     if not left:
         return {}
     name = in_name_of(plan, ports)
-    with ThreadPoolExecutor(ports.workers, thread_name_prefix="seawall-publish") as workers:
-        publishing = [
-            workers.submit(publish_segment, plan, each.record, put_back[each.record.segment_id], name, ports)
-            for each in left
-        ]
-        published = [each.result() for each in publishing]
+
+    def publish(piece: PieceState) -> SegmentRecord:
+        return publish_segment(plan, piece.record, put_back[piece.record.segment_id], name, ports)
+
+    published = in_order(left, publish, threads=ports.workers)
     return {each.segment_id: each for each in published}
 
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
 
-from backup.errors import OverlapsLive, PieceUnreadable
+from backup.errors import MarkerTakenForObject, OverlapsLive, PieceUnreadable
 from backup.tier.check import PieceState, ToCopy
 from backup.tier.ports import Objects, Ports, Progress
 from rules.identity import ObjectRef
@@ -37,8 +37,10 @@ from tiering.store.errors import (
     Unavailable,
 )
 from tiering.store.interface import Stored
+from workers.consumer.tasks import Tasks
 
 ORDER = ("log", "aux", "json")
+TICK_S = 60.0
 _OUTAGE = (Unavailable, Transient, Throttled, DeadlinePassed)
 _OPEN = (AlreadyExists, Unavailable, Transient, DeadlinePassed)
 
@@ -63,21 +65,17 @@ class Copying:
 
     def put_back(self) -> Mapping[str, SegmentObjects]:
         """Of each piece that was not published yet, by its segment's id, where its objects are now."""
-        with ThreadPoolExecutor(self._ports.workers, thread_name_prefix="seawall-restore") as workers:
-            running = {
-                each.piece.record.segment_id: workers.submit(self._piece, each) for each in self._pieces
-            }
-            wait(running.values(), return_when=FIRST_EXCEPTION)
-            self._stopping.set()
+        ended = self._all_ended()
+        failures = [each for each in ended.values() if isinstance(each, BaseException)]
         try:
-            for failure in self._failures(list(running.values())):
+            for failure in sorted(failures, key=_how_grave):
                 raise failure
         except _OUTAGE:
             raise  # the same may do in an hour; what is there is found there
         except StatedError:
             self.undo()
             raise
-        return {segment_id: future.result() for segment_id, future in running.items()}
+        return {name: each for name, each in ended.items() if isinstance(each, SegmentObjects)}
 
     def undo(self) -> None:
         """A marker over each object that this run made live, the `.json` first; as far as that can be had."""
@@ -88,10 +86,25 @@ class Copying:
                 return  # what went wrong before matters more; without a record it counts for nothing
         self._made.clear()
 
-    def _failures(self, ended: Sequence[Future[SegmentObjects]]) -> list[BaseException]:
-        """What befell any of them: for good first, and the mere stopping of others last, if it is all."""
-        found = [error for each in ended if (error := each.exception()) is not None]
-        return sorted(found, key=lambda error: (isinstance(error, _Stopped), isinstance(error, _OUTAGE)))
+    def _all_ended(self) -> dict[str, SegmentObjects | BaseException]:
+        """What each piece came to. The first that fails stops the others at their next object."""
+        ended: dict[str, SegmentObjects | BaseException] = {}
+        with Tasks[str, SegmentObjects | BaseException](threads=self._ports.workers) as tasks:
+            for each in self._pieces:
+                tasks.submit(each.piece.record.segment_id, partial(self._tried, each))
+            try:
+                while tasks.out:
+                    ended.update(tasks.collect(TICK_S))
+            finally:
+                self._stopping.set()
+        return ended
+
+    def _tried(self, state: PieceState) -> SegmentObjects | BaseException:
+        try:
+            return self._piece(state)
+        except BaseException as failed:  # noqa: BLE001 raised when all have ended
+            self._stopping.set()
+            return failed
 
     def _piece(self, state: PieceState) -> SegmentObjects:
         to_copy = {each.kind: each for each in state.to_copy}
@@ -138,12 +151,21 @@ class _Stopped(Exception):
     """Another piece failed first."""
 
 
+def _how_grave(failure: BaseException) -> tuple[bool, bool]:
+    """What is for good comes first, and the mere stopping of others last, if it is all."""
+    return isinstance(failure, _Stopped), isinstance(failure, _OUTAGE)
+
+
 def copied(objects: Objects, source: ObjectRef) -> tuple[ObjectRef, bool]:
     """A recorded version, live on its key again, and whether it was us who put it there."""
     try:
         version_id = objects.copy_version(source)
-    except _OPEN:
+    except _OPEN as refused:
         live = _live(objects, source.key)
+        if live is None and isinstance(refused, AlreadyExists):
+            raise MarkerTakenForObject(
+                bucket=refused.bucket, key=refused.key, operation=refused.operation, why=refused.why
+            ) from refused
         if live is None or (live.size_bytes, live.checksum) != (source.size_bytes, source.checksum):
             raise
         return source._replace(version_id=live.version_id), False

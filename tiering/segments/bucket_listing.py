@@ -10,15 +10,16 @@ are in memory at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import groupby, islice
+from functools import partial
+from itertools import groupby
 
 from tiering.segments.rebuild import LiveObject, StoredSegment
 from tiering.store.errors import Missing
 from tiering.store.interface import ListedVersion
 from tiering.store.keys import KeyLayout, ObjectKind, SegmentKey
 from tiering.store.patient import PatientStore
+from workers.consumer.tasks import in_order
 
 READERS = 16
 READ_AHEAD = 256
@@ -34,9 +35,7 @@ def list_segments(
 ) -> Iterator[StoredSegment]:
     """Every segment below `prefix`, one of `keys`' own: of a cluster, a topic or a log."""
     bare = _grouped(store.list_versions(prefix), keys, on_strange)
-    with ThreadPoolExecutor(READERS, thread_name_prefix="seawall-json") as readers:
-        while chunk := list(islice(bare, READ_AHEAD)):
-            yield from readers.map(lambda each: _with_json(store, each), chunk)
+    yield from in_order(bare, partial(_with_json, store), threads=READERS, ahead=READ_AHEAD)
 
 
 def _grouped(
