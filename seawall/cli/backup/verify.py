@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +21,7 @@ from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region
 from tiering.scrub.plan import Subset
+from workers.consumer.tasks import in_order
 
 if TYPE_CHECKING:
     from seawall.backup.opened import Opened
@@ -110,10 +110,9 @@ def _read(world: Opened, pieces: list[tuple[str, Piece]], budget: int | None, fo
             continue
         found.read_bytes += piece.size_bytes
         chosen.append((name, piece))
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="seawall-verify") as readers:
-        for wrong in readers.map(lambda each: of_bytes(each[1], each[0], stored), chosen):
-            found.read_segments += 1
-            found.wrong += [] if wrong is None else [wrong]
+    for wrong in in_order(chosen, lambda each: of_bytes(each[1], each[0], stored), threads=WORKERS):
+        found.read_segments += 1
+        found.wrong += [] if wrong is None else [wrong]
 
 
 def _share(given: str | None) -> Subset:
