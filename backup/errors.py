@@ -5,6 +5,7 @@ PlanUnusable     the file is no plan, or not as it was written
 PlanOutdated     the world is not as it was when the plan was made
 CannotRestore    as things are, the plan cannot be carried out
 PieceUnreadable  bytes that should be had back are not those on record
+MarkerTakenForObject  the store does not put a version back over a marker
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import ClassVar
 
 from rules.identity import LogId
 from tiering.errors import StatedError
+from tiering.store.errors import AlreadyExists
 
 
 class BackupError(StatedError):
@@ -105,6 +107,17 @@ class OverlapsLive(CannotRestore):
 
     start: int
     end: int
+
+
+@dataclass(kw_only=True, eq=False)
+class MarkerTakenForObject(AlreadyExists):
+    """{operation}: {key!r} in bucket {bucket} is under a delete marker, which this store takes for an object
+
+    It was told to put the version back only where nothing is, and refused ({why}); S3 does it over a marker,
+    versitygw does not. What was put back is under markers again. Seawall never copies where a live object
+    could be covered, so that nothing can be restored to the tier in this store. The versions are there: plan
+    with --target topic or --target log_directory, which read them where they are.
+    """
 
 
 @dataclass(kw_only=True, eq=False)

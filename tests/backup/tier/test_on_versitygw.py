@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from backup.errors import MarkerTakenForObject
 from tests.backup.world import World
 from tests.cluster.versitygw import VersityGateway
 from tests.tiering.segments.strategies import LOG
@@ -75,12 +76,14 @@ def test_three_requests_a_segment_leave_the_process(versitygw: VersityGateway) -
 
 
 def test_a_store_that_refuses_leaves_everything_as_it_was(versitygw: VersityGateway) -> None:
-    """By parts, over markers: the first copy is refused, and record, segments and live keys are as before."""
+    """By parts, over markers: the first copy is refused, by a name and words of its own; record, segments and
+    live keys are as before."""
     world = on_server(versitygw, in_one=False)
     plan, before, live_before = world.plan(), world.record, live(world)
 
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(MarkerTakenForObject, match="--target topic or --target log_directory") as refused:
         world.apply(plan)
+    assert refused.value.exit_code == AlreadyExists.exit_code
 
     assert live(world) == live_before
     assert (world.record.log_start, world.record.keep_until_ms) == (before.log_start, before.keep_until_ms)
