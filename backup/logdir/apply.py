@@ -19,7 +19,6 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +49,7 @@ from tiering.log.checkpoints import (
 )
 from tiering.segments.lineage import epoch_at
 from tiering.store.aux_file import AuxContents
+from workers.consumer.tasks import in_order
 
 WORKERS = 4
 SPARE_BYTES = 16 * 1024 * 1024  # what a file system needs for names, and a broker to start
@@ -187,22 +187,15 @@ def _stage(
     )
     with _given_up(replica, folder):
         journals.write(replica.path, journal, like)
-        with ThreadPoolExecutor(workers, thread_name_prefix="seawall-restore") as pool:
-            auxes = list(pool.map(stager.fetch_aux, files))
-            epochs = _epochs(replica, files, auxes)
+        auxes = list(in_order(files, stager.fetch_aux, threads=workers))
+        epochs = _epochs(replica, files, auxes)
 
-            def stage(file: NewFile, aux: AuxContents) -> None:
-                step(f"stage {file.name}")
-                stager.stage(file, aux)
+        def stage(told: tuple[NewFile, AuxContents]) -> None:
+            step(f"stage {told[0].name}")
+            stager.stage(*told)
 
-            waiting = [pool.submit(stage, *each) for each in zip(files, auxes, strict=True)]
-            try:
-                for each in waiting:
-                    each.result()
-            except BaseException:
-                for each in waiting:
-                    each.cancel()
-                raise
+        for _ in in_order(zip(files, auxes, strict=True), stage, threads=workers):
+            pass
         names = _names(files, folder, replica.path)
         committing = Journal(
             plan_id=asked.plan_id,
