@@ -117,7 +117,8 @@ def sql_type(hint: Any) -> str:
         inner_types = {sql_type(each) for each in arguments if each is not Ellipsis}
         if len(inner_types) != 1:
             raise TypeError(f"{hint} has no column: its members are of several types")
-        return f"ARRAY<{inner_types.pop()}>"
+        [inner_type] = inner_types
+        return f"ARRAY<{inner_type}>"
     if hint is int:
         return "BIGINT"
     if hint is bool:

@@ -163,7 +163,7 @@ def _is_recovering(lag: Series, options: Options) -> bool:
 
 def _ends_moved(samples: tuple[Sample, ...], partitions: frozenset[int]) -> int:
     moved = 0
-    for partition in partitions:
+    for partition in sorted(partitions):
         ends = [
             each.log_end
             for each in (sample.of(partition) for sample in samples)

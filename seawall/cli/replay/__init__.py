@@ -7,6 +7,7 @@ from seawall.cli.lazy import verb_group
 replay = verb_group(
     {
         "segments": "seawall.cli.replay.segments",
+        "ingest": "seawall.cli.replay.ingest",
         "audit": "seawall.cli.replay.audit",
         "outbox": "seawall.cli.replay.outbox",
     },

@@ -1,0 +1,1 @@
+"""Ingest, once more over the topic of events itself."""
