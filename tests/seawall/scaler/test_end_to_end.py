@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +26,24 @@ from workers.scaler.serving.contract import externalscaler_pb2_grpc as pb_grpc
 from workers.scaler.shared.kafka import KafkaLog
 from workers.scaler.values import Move, Verdict
 
-DEADLINE_S = 60.0
+DEADLINE_S = 150.0
+RPC_S = 60.0
 PARTITIONS = 4
-WORK_S = 0.004  # so one consumer does fewer than 250 a second
+THRESHOLD, EXIT, SUSTAIN_S = 200, 60, 8.0
+PLENTY = 1_000_000  # records that may be done: more than there will be
 METADATA = {
-    "lagThreshold": "200",
-    "lagThresholdExit": "60",
-    "sustainSeconds": "1.5",
+    "lagThreshold": str(THRESHOLD),
+    "lagThresholdExit": str(EXIT),
+    "sustainSeconds": str(SUSTAIN_S),
     "releaseSeconds": "1.5",
     "samplingIntervalSeconds": "0.25",
-    "gapMaxSeconds": "5",
+    "gapMaxSeconds": "60",
     "drainSeconds": "4",
     "scaleUpIntervalSeconds": "1",
     "coolDownSeconds": "1",
     "rebalanceQuietSeconds": "0.5",
     "helpSeconds": "5",
-    "stallSeconds": "60",
+    "stallSeconds": "300",
     "offsetResetPolicy": "earliest",
 }
 
@@ -67,10 +69,12 @@ def scaler(environ: dict[str, str], folder: Path, name: str) -> Iterator[tuple[s
         process.wait(DEADLINE_S)
 
 
-def until(is_so: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
+def until(
+    is_so: Callable[[], bool], meanwhile: Callable[[], None], told: Callable[[], object] = lambda: ""
+) -> None:
     last_moment = time.monotonic() + DEADLINE_S
     while not is_so():
-        assert time.monotonic() < last_moment, "it did not come to be so"
+        assert time.monotonic() < last_moment, f"it did not come to be so: {told()}"
         meanwhile()
         time.sleep(0.05)
 
@@ -94,8 +98,8 @@ class Keda:
         number = next(n for n in self._turn if n not in self.gone)
         ref = pb.ScaledObjectRef(name="orders", namespace="shop", scalerMetadata=self._metadata)
         try:
-            answer = self.stubs[number].GetMetrics(pb.GetMetricsRequest(scaledObjectRef=ref), timeout=10)
-            is_active = self.stubs[number].IsActive(ref, timeout=10).result
+            answer = self.stubs[number].GetMetrics(pb.GetMetricsRequest(scaledObjectRef=ref), timeout=RPC_S)
+            is_active = self.stubs[number].IsActive(ref, timeout=RPC_S).result
         except grpc.RpcError as unknown:
             assert unknown.code() == grpc.StatusCode.UNAVAILABLE, unknown.details()  # noqa: PT017 a value it must not be
             return
@@ -116,7 +120,7 @@ class Stage:
         create_topic(broker, self._topic, partitions=PARTITIONS, segment_bytes=None)
         self._writer = Writer(broker, self._topic, "producer", {"linger.ms": 5, "batch.num.messages": 1000})
         group = f"{name}-group"
-        self.workload = Workload(broker.bootstrap, group=group, topic=self._topic, work_s=WORK_S)
+        self.workload = Workload(broker.bootstrap, group=group, topic=self._topic)
         stack.callback(self.workload.scale, 0)
         self.environ = {"SEAWALL_KAFKA__BOOTSTRAP": broker.bootstrap, "SEAWALL_SCALER__TOPIC": self.shared}
         self.servers = [stack.enter_context(scaler(self.environ, folder, each)) for each in ("a", "b")]
@@ -130,25 +134,56 @@ class Stage:
         self.keda = Keda(
             stubs, self.workload, log, {**METADATA, "consumerGroup": group, "topic": self._topic, **metadata}
         )
+        self.sent = 0
 
     def send(self, records: int) -> None:
         for number in range(records):
             self._writer.send(b"x" * 50, partition=number % PARTITIONS)
         self._writer.flush()
+        self.sent += records
+
+    def has_seen_all(self, after: int = 0) -> bool:
+        """Whether a sample has all that was sent, done or not."""
+        return any(ends(link) == self.sent for link in self.keda.since(after))
 
     def is_caught_up(self) -> bool:
+        """By the last sample itself: a median of three is behind."""
         link = self.keda.links[-1] if self.keda.links else None
-        return link is not None and link.word.is_known and link.word.lag_records == 0
+        return link is not None and ends(link) == self.sent and waiting(link) == 0
+
+    def is_asleep(self) -> bool:
+        return self.workload.replicas == 0 and self.keda.links[-1].word.verdict is Verdict.IDLE
 
     def said(self, verdict: Verdict, after: int = 0) -> bool:
         return any(link.word.verdict is verdict for link in self.keda.since(after))
 
-    def until(self, is_so: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
-        until(is_so, meanwhile or self.keda)
+    def moved(self, move: Move, after: int = 0) -> bool:
+        return any(link.word.move is move for link in self.keda.since(after))
+
+    def until(self, is_so: Callable[[], bool], each_sample: Callable[[], None] = lambda: None) -> None:
+        """Call KEDA until it is so, and `each_sample` after each time that samples are new."""
+        seen = len(self.keda.links)
+
+        def meanwhile() -> None:
+            nonlocal seen
+            self.keda()
+            if len(self.keda.links) > seen:
+                seen = len(self.keda.links)
+                each_sample()
+
+        until(is_so, meanwhile, lambda: [(each.sample, each.word) for each in self.keda.links[-3:]])
 
     def kill(self, number: int) -> None:
         self.servers[number][0].kill()
         self.keda.gone.add(number)
+
+
+def ends(link: Link) -> int:
+    return sum(each.log_end for each in link.sample.partitions)
+
+
+def waiting(link: Link) -> int:
+    return sum(each.log_end - (each.committed or 0) for each in link.sample.partitions)
 
 
 def test_a_group_wakes_drains_and_sleeps_though_a_scaler_is_killed(
@@ -158,18 +193,19 @@ def test_a_group_wakes_drains_and_sleeps_though_a_scaler_is_killed(
     with ExitStack() as stack:
         stage = Stage(broker, tmp_path, stack)
         keda = stage.keda
+        stage.workload.let(PLENTY)
         stage.until(lambda: stage.said(Verdict.IDLE))  # nobody there, and nothing to do
-        stage.send(200)
-        stage.until(lambda: stage.workload.replicas >= 1)
+        stage.send(150)
+        stage.until(lambda: stage.workload.replicas == 1)
         stage.until(stage.is_caught_up)
         author = keda.links[-1].by
         before = len(keda.links)
         killed = next(n for n, (process, _) in enumerate(stage.servers) if author.endswith(f":{process.pid}"))
         stage.kill(killed)
-        stage.send(200)
-        stage.until(lambda: any(link.word.lag_records for link in keda.since(before) if link.word.is_known))
+        stage.send(150)
+        stage.until(lambda: stage.has_seen_all(before))
         stage.until(stage.is_caught_up)
-        stage.until(lambda: stage.workload.replicas == 0)
+        stage.until(stage.is_asleep)
         explained = call("scaler", "explain", "shop/orders", environ=stage.environ)
         unknown = call("scaler", "explain", "shop/nothing", environ=stage.environ)
         left = stage.servers[1 - killed][0]
@@ -178,7 +214,7 @@ def test_a_group_wakes_drains_and_sleeps_though_a_scaler_is_killed(
 
     assert {link.by for link in keda.since(before + 1)} - {author}
     assert [link.place for link in keda.links] == list(range(len(keda.links)))
-    assert keda.links[-1].word.verdict is Verdict.IDLE
+    assert {link.word.move for link in keda.links} == {Move.HOLD}
     assert (explained.status, "idle" in explained.stdout) == (0, True)
     assert (unknown.status, "shop/orders" in unknown.stderr) == (62, True)
 
@@ -187,40 +223,44 @@ def test_a_group_wakes_drains_and_sleeps_though_a_scaler_is_killed(
 def test_a_group_is_scaled_for_what_stays_and_not_for_what_passes(
     broker: LocalCluster, tmp_path: Path
 ) -> None:
-    """It wakes, has a spike, recovers from a longer one, and has a lag that persists and drains. What passes
-    has to be over in a third of the time that makes it persistent, so this asks for a machine with room."""
+    """It wakes, has a spike, recovers from a longer one, has a lag that persists and drains, and sleeps. The
+    test lets records be done by the samples that it sees, so what a slow machine does is but take longer."""
     with ExitStack() as stack:
-        stage = Stage(broker, tmp_path, stack, sustainSeconds="6")
-        keda = stage.keda
+        stage = Stage(broker, tmp_path, stack)
+        keda, let = stage.keda, stage.workload.let
         stage.until(lambda: stage.said(Verdict.IDLE))
-        asleep = len(keda.links)
-        stage.send(260)  # wakes it, and is a spike: gone in little more than a second
+        stage.send(THRESHOLD // 2)  # wakes it, and is no more than that
         stage.until(lambda: stage.workload.replicas == 1)
+        let(PLENTY)
+        stage.until(stage.is_caught_up)
+        asleep = len(keda.links)
+        stage.send(3 * THRESHOLD)  # a spike: gone as soon as it was done
+        stage.until(lambda: stage.has_seen_all(asleep))
         stage.until(stage.is_caught_up)
         spiked = len(keda.links)
-        stage.send(3_000)  # takes longer than the lag may stay, and falls all the time
-        stage.until(lambda: stage.said(Verdict.RECOVERING, spiked))
+        let(0)
+        stage.send(20 * THRESHOLD)  # takes longer than the lag may stay, and falls all the time
+        stage.until(lambda: stage.said(Verdict.RECOVERING, spiked), lambda: let(THRESHOLD // 5))
+        let(PLENTY)
         stage.until(stage.is_caught_up)
         recovered = len(keda.links)
+        let(0)
 
-        def sending() -> None:
-            """More than one consumer does, until there are more."""
-            if not any(link.word.move is Move.OUT for link in keda.since(recovered)):
-                stage.send(60)
-            keda()
+        def more_than_is_done() -> None:
+            let(20)
+            stage.send(60)
 
-        stage.until(lambda: stage.workload.replicas >= 2, sending)
+        stage.send(THRESHOLD)
+        stage.until(lambda: stage.moved(Move.OUT, recovered), more_than_is_done)
+        stage.until(lambda: stage.workload.replicas >= 2)
+        let(PLENTY)
         stage.until(stage.is_caught_up)
         drained = len(keda.links)
-        stage.until(lambda: stage.workload.replicas == 0)
+        stage.until(stage.is_asleep)
         explained = call("scaler", "explain", "shop/orders", environ=stage.environ)
 
     moves = {
-        name: [
-            link.word.move
-            for link in keda.since(begin)
-            if link.place < end and link.word.move is not Move.HOLD
-        ]
+        name: [link.word.move for link in keda.links[begin:end] if link.word.move is not Move.HOLD]
         for name, begin, end in (
             ("asleep", 0, asleep),
             ("spike", asleep, spiked),
@@ -230,6 +270,10 @@ def test_a_group_is_scaled_for_what_stays_and_not_for_what_passes(
     }
     assert (moves["asleep"], moves["spike"], moves["recovery"]) == ([], [], [])
     assert moves["persistent"][0] is Move.OUT
-    assert keda.links[-1].word.verdict is Verdict.IDLE
     assert explained.status == 0
     assert explained.stdout.count("scale out") >= 1
+    # And by the samples alone, all of them:
+    for out in (link for link in keda.links if link.word.move is Move.OUT):
+        during = [link for link in keda.links if 0 <= out.sample.at_s - link.sample.at_s <= SUSTAIN_S + 1e-6]
+        assert min(waiting(link) for link in during) > EXIT
+        assert any(waiting(after) >= waiting(before) for before, after in pairwise(during))
