@@ -19,6 +19,7 @@ COUNTED: Mapping[str, str] = {
     "requests_too_large": "Requests over the size limit; the connection was ended.",
     "requests_slow": "Requests that did not come to their end in time; the connection was ended.",
     "requests_paced": "Requests over the rate limit, answered later.",
+    "request_waits": "Large requests that were read later, as others took the room that there is for them.",
     "clients_idle": "Connections that were ended for saying nothing.",
     "clients_slow": "Connections that were ended for not taking their answer.",
     "writes_refused": "Requests to write.",
@@ -40,6 +41,15 @@ COUNTED: Mapping[str, str] = {
     "leaders_away": "Requests to leaders that did not answer.",
     "forwarded": "Requests of groups.",
     "budget_waits": "Answers that waited until others were taken.",
+    "answers_cut": "Fetches that asked for more than one answer may have.",
+    "answers_left": "Answers of leaders that were dropped, as their client did not come for them in time.",
+    "turns_put_off": "Fetched partitions that were left to one of the next answers.",
+    "waits_cut": "Fetches that wanted to wait longer than they may.",
+    "offsets_queued": "Partitions of one request for offsets that waited for others of it.",
+    "groups_put_off": "Groups over the limit of one lookup of coordinators, to be asked for again.",
+    "cursors_dropped": "Reads that were to go on, and were dropped for others.",
+    "upstreams_dropped": "Connections to brokers that were closed for others of the same client.",
+    "forgotten": "What was known of topics, groups and permissions, and dropped for other such.",
     "defects": "Connections that ended by a defect of Seawall.",
 }
 
@@ -52,6 +62,7 @@ class ServeTold:
     timing: Timing = field(default_factory=Timing)
     clients: int = 0
     answers_bytes: int = 0
+    requests_bytes: int = 0
     cache_hits: Mapping[str, int] = field(default_factory=dict)  # by where: memory, disk
     cache_misses: int = 0
     cache_corrupt: int = 0
@@ -97,7 +108,8 @@ def serve_metrics(told: ServeTold) -> Iterator[Metric]:
         yield CounterMetricFamily(f"seawall_serve_{name}", what, value=value)
     for name, what, value in (
         ("clients", "Connections of clients.", told.clients),
-        ("answers_bytes", "Bytes of answers from the store that are on their way.", told.answers_bytes),
+        ("answers_bytes", "Bytes of answers that are on their way.", told.answers_bytes),
+        ("requests_bytes", "Bytes of large requests that are sent or answered.", told.requests_bytes),
         ("metadata_lag_offsets", "Behind the end of the metadata topic.", told.metadata_lag_offsets),
     ):
         yield GaugeMetricFamily(f"seawall_serve_{name}", what, value=value)

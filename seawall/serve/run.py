@@ -24,11 +24,12 @@ from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
 from seawall.metrics.collected import Collected
 from seawall.serve.evidence import DamageSaid, damage_said
+from seawall.serve.gaps import GapsMet
 from seawall.serve.metrics import ServeTold, serve_metrics
 from seawall.settings import Settings
 from seawall.settings.model import ServeSettings
 from tiering.reader.disk_cache import DiskCache
-from tiering.reader.errors import ObjectDamaged
+from tiering.reader.errors import GapInRange, ObjectDamaged
 from tiering.reader.interface import MIB, ReaderLimits
 from tiering.reader.reader import TieredReader
 from tiering.segments.findings import Finding
@@ -79,11 +80,12 @@ def run(settings: Settings, world: World) -> None:
         follower = stack.enter_context(Follower(config, topic, tier.applied, positions={}))
         if not follower.wait_caught_up(CAUGHT_UP_S):
             raise ServeError(why=f"the metadata topic was not read to its end in {CAUGHT_UP_S:g} s")
+        parts.gaps.append(GapsMet(tier, world.log))
         parts.damage.append(stack.enter_context(closing(damage_said(settings, tier, os.environ, world.log))))
         recent = Recent(parts.disk, limit_bytes=told.memory_bytes)
         reader = stack.enter_context(TieredReader(parts.objects, cache=recent, limits=READING))
-        process = _Process(parts, follower, reader, recent, world)
-        asyncio.run(process.serve(plan_of(told, config, access), tier, told.metrics_listen))
+        process = _Process(parts, tier, follower, reader, recent, world)
+        asyncio.run(process.serve(plan_of(told, config, access), told.metrics_listen))
         if follower.failure is not None:
             raise follower.failure
 
@@ -96,6 +98,7 @@ class _Parts:
     disk: DiskCache | None
     log: Any
     damage: list[DamageSaid] = field(default_factory=list)  # none before there is a table
+    gaps: list[GapsMet] = field(default_factory=list)  # the same
 
     def on_finding(self, partition: int, finding: Finding) -> None:
         self.log.warning("metadata_not_followed", partition=partition, why=finding.detail)
@@ -108,6 +111,10 @@ class _Parts:
             for said in self.damage:
                 assert isinstance(error, ObjectDamaged)
                 said.tell(error)
+        elif what == "gap":
+            for met in self.gaps:
+                assert isinstance(error, GapInRange)
+                met.tell(error)
         else:
             self.log.warning("store_trouble", what=what, why=str(error))
 
@@ -116,18 +123,25 @@ class _Process:
     """The endpoint as it runs, and what is told of it."""
 
     def __init__(
-        self, parts: _Parts, follower: Follower, reader: TieredReader, recent: Recent, world: World
+        self,
+        parts: _Parts,
+        tier: TierTable,
+        follower: Follower,
+        reader: TieredReader,
+        recent: Recent,
+        world: World,
     ) -> None:
-        self._parts, self._follower, self._reader, self._recent = parts, follower, reader, recent
+        self._parts, self._tier, self._follower = parts, tier, follower
+        self._reader, self._recent = reader, recent
         self._world = world
         self._counters, self._timing = Counters(), Timing()
         self._health = Health(now_ms=lambda: time.time_ns() // 1_000_000)
         self._health.doubt("clients", "it is starting")
 
-    async def serve(self, plan: Plan, tier: TierTable, metrics_listen: str) -> None:
+    async def serve(self, plan: Plan, metrics_listen: str) -> None:
         endpoint = Endpoint(
             plan,
-            tier,
+            self._tier,
             self._reader,
             counters=self._counters,
             timing=self._timing,
@@ -166,12 +180,13 @@ class _Process:
         stop.set()
 
     def _told(self, endpoint: Endpoint) -> ServeTold:
-        disk = self._parts.disk
+        disk, counts = self._parts.disk, self._counters.all()
         return ServeTold(
-            counts=self._counters.all(),
+            counts={**counts, "forgotten": counts["forgotten"] + self._tier.forgotten},
             timing=self._timing,
             clients=endpoint.server.client_count,
             answers_bytes=endpoint.service.budget.used_bytes,
+            requests_bytes=endpoint.service.requests.used_bytes,
             cache_hits={"memory": self._recent.hits, "disk": disk.counters.hits if disk else 0},
             cache_misses=self._recent.misses,
             cache_corrupt=disk.counters.corrupt if disk else 0,

@@ -11,19 +11,23 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from tiering.serve.budget import Budget
 from tiering.serve.cluster import Cluster
+from tiering.serve.counters import Counters
 from tiering.serve.errors import UpstreamAway
 from tiering.serve.upstream import Address, Upstream, open_upstream
 from tiering.serve.who import Who
 
-UPSTREAMS_MAX = 64  # brokers that one client's requests go to
+UPSTREAMS_MAX = 64  # upstreams_dropped: brokers that one client's requests go to
 
 
 class Client:
-    """For one connection of a client, and one event loop."""
+    """For one connection of a client, and one event loop. Answers for it take room of `budget`."""
 
-    def __init__(self, cluster: Cluster, who: Who | None) -> None:
+    def __init__(self, cluster: Cluster, who: Who | None, budget: Budget, counters: Counters) -> None:
         self.who = who
+        self.budget = budget
+        self._counters = counters
         self.software = ""
         self.reads_history_until_s = 0.0
         self.at_tail: dict[tuple[str, int], bool] = {}
@@ -70,9 +74,10 @@ class Client:
 
     async def _open(self, address: Address) -> Upstream:
         assert self.who is not None
-        opened = await open_upstream(address, self.who.settings)
+        opened = await open_upstream(address, self.who.settings, budget=self.budget)
         self._drop(address)
         if len(self._opened) >= UPSTREAMS_MAX:
+            self._counters.count("upstreams_dropped")
             self._drop(next(iter(self._opened)))
         self._opened[address] = opened
         return opened

@@ -20,6 +20,7 @@ from typing import Any
 
 from tiering.cluster.quorum.client import addresses
 from tiering.log.wire import ZERO_UUID, Uuid
+from tiering.serve.counters import Counters
 from tiering.serve.errors import ServeError, UpstreamAway
 from tiering.serve.protocol.apis import APIS, METADATA
 from tiering.serve.protocol.asking import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -51,7 +52,8 @@ class KnownTopic:
 class Cluster:
     """For one event loop. `settings` are those of this service, by librdkafka's names."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], counters: Counters) -> None:
+        self._counters = counters
         self.settings = dict(settings)
         self.cluster_id = ""
         self.brokers: dict[int, Address] = {}
@@ -203,6 +205,7 @@ class Cluster:
         self._topics.move_to_end(topic.name)
         while len(self._topics) > TOPICS_MAX:
             self._drop(next(iter(self._topics)))
+            self._counters.count("forgotten")
 
 
 def _is_ready(opening: asyncio.Task[Upstream]) -> bool:

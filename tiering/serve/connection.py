@@ -7,7 +7,8 @@
     anything before a client has shown who it is                 the connection is ended
 
 Owns the pace of one client: it is read from only when its last answer was taken, so that it can hold one
-request and one answer in memory, never more. Invariant: answers leave in the order of their requests.
+request and one answer in memory, never more; a large request takes room of a budget before it is read.
+Invariant: answers leave in the order of their requests.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 from typing import Any
 
 from tiering.log.errors import LogFormatError
@@ -60,7 +61,7 @@ class Connection:
         self._service = service
         self._limits = service.limits
         self._reader, self._writer = reader, writer
-        self.client = Client(service.cluster, who)
+        self.client = Client(service.cluster, who, service.budget, service.counters)
         self._sign_in = sign_in(self.client) if sign_in is not None else None
         self._tails = Tails(
             self.client,
@@ -68,8 +69,10 @@ class Connection:
             service.counters,
             answer_bytes_max=service.limits.answer_bytes_max,
         )
+        self._body = ExitStack()  # the room of the request
         self.is_idle = True  # between two requests
         self.is_last_answer = False  # the endpoint is about to stop
+        self._moved_s = 0.0  # when some of an answer was last taken
         self._tokens, self._token_s = service.limits.requests_per_s, time.monotonic()
 
     async def serve(self) -> None:
@@ -81,6 +84,8 @@ class Connection:
                 self._service.counters.count("requests")
                 await self._pace(len(frame))
                 await self._answer(frame)
+                del frame
+                self._body.close()
                 self.is_idle = True
         except Ended as ended:
             if ended.args:
@@ -93,6 +98,7 @@ class Connection:
             self.close()
 
     def close(self) -> None:
+        self._body.close()
         self._tails.close()
         self.client.close()
         self._writer.transport.abort()
@@ -118,6 +124,8 @@ class Connection:
         is_write = int.from_bytes(key, "big") == apis.PRODUCE and self.client.who is not None
         if size > (self._limits.produce_bytes_max if is_write else self._limits.request_bytes_max):
             raise Ended("requests_too_large")
+        if size > self._limits.request_small_bytes:
+            self._body.callback((await self._service.requests.take(size)).give_back)
         return key + await self._reader.readexactly(size - 2)
 
     async def _pace(self, size_bytes: int) -> None:
@@ -145,21 +153,21 @@ class Connection:
             return
         if head.version not in api.versions:
             raise Ended("requests_unknown")
-        if head.key == apis.FETCH:
-            await self._fetch(api, head, frame)
-        else:
-            await self._write(await self._answered(api, head, frame))
+        with ExitStack() as held:  # what the answer takes of the budget, until it was taken
+            if head.key == apis.FETCH:
+                await self._write(await self._fetched(api, head, frame, held))
+            else:
+                await self._write(await self._answered(api, head, frame, held))
 
-    async def _fetch(self, api: Api, head: RequestHead, frame: bytes) -> None:
+    async def _fetched(self, api: Api, head: RequestHead, frame: bytes, held: ExitStack) -> Sequence[Buffer]:
         request = self._read(api, head, frame)
-        async with AsyncExitStack() as held:  # what the answer takes of the budget, until it was taken
-            answer = await fetch(self._service, self.client, self._tails, held, request, head.version)
-            await self._write(answer_pieces(api, head.version, head.correlation_id, answer))
+        answer = await fetch(self._service, self.client, self._tails, held, request, head.version)
+        return answer_pieces(api, head.version, head.correlation_id, answer)
 
-    async def _answered(self, api: Api, head: RequestHead, frame: bytes) -> Sequence[Buffer]:
+    async def _answered(self, api: Api, head: RequestHead, frame: bytes, held: ExitStack) -> Sequence[Buffer]:
         if api.fate is Fate.FORWARDED:
             try:
-                return await forward(self._service, self.client, head, frame)
+                return await forward(self._service, self.client, held, head, frame)
             except LogFormatError:
                 raise Ended("requests_malformed") from None
         request = self._read(api, head, frame)
@@ -169,7 +177,7 @@ class Connection:
             case apis.API_VERSIONS:
                 answer = await api_versions(service, client, request, version)
             case apis.METADATA:
-                answer = await metadata(service, client, request, version)
+                answer = await metadata(service, client, held, request, version)
             case apis.LIST_OFFSETS:
                 answer = await list_offsets(service, client, request, version)
             case apis.OFFSET_FOR_LEADER_EPOCH:
@@ -197,15 +205,24 @@ class Connection:
 
     async def _write(self, pieces: Sequence[Buffer]) -> None:
         """Hand it over in parts, so that what the client does not take is not copied either."""
-
-        async def write() -> None:
-            for piece in pieces:
-                view = memoryview(piece)
-                for at in range(0, len(view), WRITE_BYTES):
-                    self._writer.write(view[at : at + WRITE_BYTES])
-                    await self._writer.drain()
-
+        limits, budget = self._limits, self._service.budget
+        look_s = min(limits.stalled_s, limits.answer_s)
+        began_s = self._moved_s = time.monotonic()
+        handing = asyncio.create_task(self._hand_over(pieces))
         try:
-            await asyncio.wait_for(write(), self._limits.answer_s)
-        except asyncio.TimeoutError:
-            raise Ended("clients_slow") from None
+            while not (await asyncio.wait([handing], timeout=look_s))[0]:
+                now_s = time.monotonic()
+                is_late = now_s - began_s >= limits.answer_s
+                if is_late or (budget.is_pressed and now_s - self._moved_s >= limits.stalled_s):
+                    raise Ended("clients_slow")
+            handing.result()
+        finally:
+            handing.cancel()
+
+    async def _hand_over(self, pieces: Sequence[Buffer]) -> None:
+        for piece in pieces:
+            view = memoryview(piece)
+            for at in range(0, len(view), WRITE_BYTES):
+                self._writer.write(view[at : at + WRITE_BYTES])
+                await self._writer.drain()
+                self._moved_s = time.monotonic()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from tiering.serve.counters import Counters
 from tiering.serve.upstream import Address
 
 GROUPS_MAX = 20_000
@@ -16,7 +17,8 @@ GROUPS_MAX = 20_000
 class Coordinators:
     """Which broker coordinates which group, as brokers last said."""
 
-    def __init__(self) -> None:
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
         self._known: OrderedDict[str, Address] = OrderedDict()
 
     def of(self, group: str) -> Address | None:
@@ -27,6 +29,7 @@ class Coordinators:
         self._known.move_to_end(group)
         while len(self._known) > GROUPS_MAX:
             self._known.popitem(last=False)
+            self._counters.count("forgotten")
 
     def forget(self, group: str) -> None:
         self._known.pop(group, None)

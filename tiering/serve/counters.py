@@ -14,8 +14,9 @@ NAMES = (
     "requests_too_large",
     "requests_slow",  # a frame that did not come to its end in time
     "requests_paced",  # over requests_per_s: answered later
+    "request_waits",  # over requests_bytes_max: read later
     "clients_idle",
-    "clients_slow",  # did not take their answer in time
+    "clients_slow",  # did not take their answer in answer_s, or nothing of it in stalled_s
     "writes_refused",
     "reads_denied",  # no READ on the topic, or group
     "sasl_failed",
@@ -35,7 +36,16 @@ NAMES = (
     "leaders_away",
     "forwarded",
     "defects",  # ours: the connection was ended, and the log has the traceback
-    "budget_waits",  # answers that waited for others to be taken
+    "budget_waits",  # over answers_bytes_max: answers that waited for others to be taken
+    "answers_cut",  # fetches that asked for more than answer_bytes_max
+    "answers_left",  # a leader's, for which the client did not come again in LEFT_S
+    "turns_put_off",  # partitions over tiered_at_once: in one of the next answers
+    "waits_cut",  # fetches that wanted a leader to wait for longer than tail_wait_ms_max
+    "offsets_queued",  # partitions over AT_ONCE of one request for offsets: answered after the others
+    "groups_put_off",  # over KEYS_MAX in one FindCoordinator: to be asked for again
+    "cursors_dropped",  # over CURSORS_MAX: a consumer that goes on begins anew
+    "upstreams_dropped",  # over UPSTREAMS_MAX: opened again when it is needed
+    "forgotten",  # topics, marks, groups, permissions over TOPICS_MAX, KNOWN_MAX, GROUPS_MAX, KEPT_MAX
 )
 
 

@@ -24,9 +24,10 @@ from rules.identity import LogId
 from tiering.reader.errors import GapInRange, ReadBackError, SegmentGone
 from tiering.reader.interface import Gap, TieredLog
 from tiering.reader.reader import Found, TieredReader
+from tiering.serve.counters import Counters
 from tiering.store.errors import StoreError
 
-CURSORS_MAX = 32
+CURSORS_MAX = 32  # cursors_dropped
 IDLE_MAX_S = 30.0
 
 
@@ -79,8 +80,9 @@ class _Read:
 class Cursors:
     """Safe to use from many threads; each call reads in its own."""
 
-    def __init__(self, reader: TieredReader, *, skip_gaps: bool) -> None:
+    def __init__(self, reader: TieredReader, counters: Counters, *, skip_gaps: bool) -> None:
         self._reader = reader
+        self._counters = counters
         self._skip_gaps = skip_gaps
         self._open: OrderedDict[_Place, _Read] = OrderedDict()
         self._lock = Lock()
@@ -175,6 +177,7 @@ class Cursors:
             dropped = [self._open.pop(place, None)]
             self._open[place] = read
             while self._is_over_full(now_s):
+                self._counters.count("cursors_dropped", int(len(self._open) > CURSORS_MAX))
                 dropped.append(self._open.popitem(last=False)[1])
         for each in dropped:
             if each is not None:

@@ -57,21 +57,33 @@ class Endpoint:
         self._plan = plan
         self._sockets = bind(plan.listen, plan.nodes)
         self.nodes = _advertised(plan, self._sockets)
-        cluster = Cluster(plan.settings)
+        limits = plan.limits
+        cluster = Cluster(plan.settings, counters)
         reads = Reads(
             reader, counters, skip_gaps=plan.skip_gaps, on_trouble=on_trouble, answer_s=plan.answer_s
         )
         self.service = Service(
             cluster=cluster,
-            marks=MarksOf(cluster),
+            marks=MarksOf(cluster, counters),
             tier=tier,
             reads=reads,
-            coordinators=Coordinators(),
+            coordinators=Coordinators(counters),
             counters=counters,
             timing=timing,
-            budget=Budget(plan.limits.answers_bytes_max, counters),
+            budget=Budget(
+                limits.answers_bytes_max,
+                counters,
+                share_bytes=limits.answers_bytes_max // 2 // limits.connections_max,
+                waits="budget_waits",
+            ),
+            requests=Budget(
+                limits.requests_bytes_max,
+                counters,
+                share_bytes=limits.request_bytes_max,
+                waits="request_waits",
+            ),
             nodes=self.nodes,
-            limits=plan.limits,
+            limits=limits,
         )
         self.server = Server(
             self.service,

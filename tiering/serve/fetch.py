@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tiering.log.wire import Uuid
 from tiering.reader.interface import TieredLog
+from tiering.serve.budget import Room
 from tiering.serve.client import Client
 from tiering.serve.cluster import KnownTopic
 from tiering.serve.errors import UpstreamAway
@@ -77,7 +78,7 @@ async def fetch(
     service: Service,
     client: Client,
     tails: Tails,
-    held: AsyncExitStack,
+    held: ExitStack,
     request: FetchRequest,
     version: int,
 ) -> FetchResponse:
@@ -88,14 +89,19 @@ async def fetch(
     places = await _placed(service, client, request, by_id=version >= 13)
     tiered = [each for each in places.all() if each.answer is None and each.log is not None]
     tail = [each for each in places.all() if each.answer is None and each.log is None]
+    together = _together(service, request, [*tiered, *tail])
+    room: Room | None = None
     if tiered:
         client.reads_history_until_s = began_s + HISTORY_S
-        await held.enter_async_context(service.budget.taken(_most_bytes(service, request, tiered)))
+        room = await service.budget.take(min(together, _asked_bytes(tiered)))
+        held.callback(room.give_back)
     relaying = asyncio.create_task(
-        _relay(service, client, tails, request, tail, at_once=bool(tiered), began_s=began_s)
+        _relay(service, client, tails, held, request, tail, at_once=bool(tiered), began_s=began_s)
     )
     try:
-        await _read(service, client, request, tiered)
+        await _read(service, client, request, tiered, together)
+        if room is not None:
+            room.resize(sum(_size(place) for place in tiered))
         await relaying
     finally:
         relaying.cancel()
@@ -103,9 +109,24 @@ async def fetch(
     return _response(places)
 
 
-def _most_bytes(service: Service, request: FetchRequest, tiered: list[Place]) -> int:
-    asked = sum(max(0, place.asked.partition_max_bytes) for place in tiered)
-    return min(max(0, request.max_bytes), service.limits.answer_bytes_max, asked)
+def _together(service: Service, request: FetchRequest, places: list[Place]) -> int:
+    """How many bytes of records the store should give for one answer."""
+    most, asked = service.limits.answer_bytes_max, _asked_bytes(places)
+    if min(request.max_bytes, asked) > most:
+        service.counters.count("answers_cut")
+    together = max(1, min(request.max_bytes, most))
+    wanted = max(1, min(together, asked))
+    room = service.budget.room_bytes(wanted)
+    return together if room == wanted else room
+
+
+def _asked_bytes(places: list[Place]) -> int:
+    return sum(max(0, place.asked.partition_max_bytes) for place in places)
+
+
+def _size(place: Place) -> int:
+    records = place.answer.records if place.answer is not None else None
+    return sum(map(len, records or ()))
 
 
 async def _placed(service: Service, client: Client, request: FetchRequest, *, by_id: bool) -> Places:
@@ -173,15 +194,20 @@ async def epoch_error(service: Service, topic: KnownTopic, partition: int, epoch
     return Code.FENCED_LEADER_EPOCH if epoch < led.epoch else Code.UNKNOWN_LEADER_EPOCH
 
 
-async def _read(service: Service, client: Client, request: FetchRequest, tiered: list[Place]) -> None:
+async def _read(
+    service: Service, client: Client, request: FetchRequest, tiered: list[Place], together: int
+) -> None:
     """A few of them each time, by turns: those that are not read now are answered with nothing."""
     if not tiered:
         return
     at_once = service.limits.tiered_at_once
+    if together < request.max_bytes:
+        at_once = min(at_once, max(1, together // PARTITION_BYTES_MIN))
     first = client.turn % len(tiered)
-    client.turn += at_once if len(tiered) > at_once else 0
+    if len(tiered) > at_once:
+        client.turn += at_once
+        service.counters.count("turns_put_off", len(tiered) - at_once)
     in_turn = [*tiered[first:], *tiered[:first]]
-    together = max(1, min(request.max_bytes, service.limits.answer_bytes_max))
     each_bytes = max(PARTITION_BYTES_MIN, together // min(len(tiered), at_once))
     await asyncio.gather(
         *(
@@ -244,6 +270,7 @@ async def _relay(
     service: Service,
     client: Client,
     tails: Tails,
+    held: ExitStack,
     request: FetchRequest,
     tail: list[Place],
     *,
@@ -263,9 +290,11 @@ async def _relay(
         else:
             wanted.append(Wanted(topic=place.topic, asked=place.asked, leader=led.leader))
     wait_ms = min(max(0, request.max_wait_ms), service.limits.tail_wait_ms_max)
+    if tail and request.max_wait_ms > service.limits.tail_wait_ms_max:
+        service.counters.count("waits_cut")
     if client.reads_history_until_s > began_s:
         wait_ms = min(wait_ms, HISTORY_WAIT_MS)
-    answers = await tails.ask(request, wanted, wait_ms=0 if at_once else wait_ms, soon=at_once)
+    answers = await tails.ask(request, wanted, held, wait_ms=0 if at_once else wait_ms, soon=at_once)
     by_key = {(each.topic.topic_id, each.asked.partition): answers[each.key] for each in wanted}
     for place in tail:
         if place.answer is None:
@@ -338,7 +367,7 @@ def _count(service: Service, client: Client, tiered: list[Place], tail: list[Pla
                 continue
             assert place.topic is not None
             service.counters.count(f"{kind}_fetches")
-            service.counters.count(f"{kind}_bytes", sum(len(piece) for piece in records))
+            service.counters.count(f"{kind}_bytes", _size(place))
             at = (place.topic.topic_id, place.asked.partition)
             if client.at_tail.get(at) is False and kind == "tail":
                 service.counters.count("handovers")

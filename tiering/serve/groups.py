@@ -9,18 +9,20 @@ Owns that memory (`coordinators`). Refuses transactions: their coordinators are 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from tiering.log import wire
 from tiering.log.wire import Buffer
 from tiering.serve.client import Client
 from tiering.serve.errors import UpstreamAway
 from tiering.serve.protocol.apis import APIS, ERROR_BEHIND_THROTTLE, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP
 from tiering.serve.protocol.codes import COORDINATOR_MOVED, Code
-from tiering.serve.protocol.frames import LENGTH, RequestHead, group_of
+from tiering.serve.protocol.frames import CORRELATION_AT, LENGTH, RequestHead, group_of
 from tiering.serve.protocol.session import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from tiering.serve.service import NODE_IDS_FROM, Service
 from tiering.serve.upstream import Address
 
-KEYS_MAX = 1000  # of one FindCoordinator
+KEYS_MAX = 1000  # groups_put_off: of one FindCoordinator
 REBALANCE_S = 1900.0  # a JoinGroup is answered when all have joined: max.poll.interval.ms, and more
 FORWARD_S = 60.0
 GROUP = 0  # a key's type
@@ -30,9 +32,15 @@ READ_ONLY = "this endpoint only reads (seawall serve): write to the brokers"
 async def find_coordinator(
     service: Service, client: Client, request: FindCoordinatorRequest, version: int
 ) -> FindCoordinatorResponse:
-    """Us, if there is one; else what the brokers say of why there is none."""
+    """Us, if there is one; else what the brokers say of why there is none.
+
+    Of those beyond KEYS_MAX that there is none now: who asks for them again asks for them alone.
+    """
     keys = request.coordinator_keys if version >= 4 else (request.key,)
     found = [await _found(service, client, key, request.key_type) for key in keys[:KEYS_MAX]]
+    for key in keys[KEYS_MAX:]:
+        service.counters.count("groups_put_off")
+        found.append(Coordinator(key=key, error_code=Code.COORDINATOR_NOT_AVAILABLE))
     if version >= 4:
         return FindCoordinatorResponse(coordinators=tuple(found))
     [one] = found
@@ -81,7 +89,9 @@ async def _look_up(service: Service, client: Client, group: str) -> tuple[int, s
     return one.error_code, one.error_message
 
 
-async def forward(service: Service, client: Client, head: RequestHead, frame: Buffer) -> list[Buffer]:
+async def forward(
+    service: Service, client: Client, held: ExitStack, head: RequestHead, frame: Buffer
+) -> list[Buffer]:
     """The coordinator's own answer, unread. Raises UpstreamAway where it cannot be had."""
     group = group_of(head, frame)
     assert client.who is not None
@@ -98,13 +108,14 @@ async def forward(service: Service, client: Client, head: RequestHead, frame: Bu
     timeout_s = REBALANCE_S if head.key in (JOIN_GROUP, SYNC_GROUP) else FORWARD_S
     try:
         upstream = await client.upstream(address)
-        answer = await upstream.forward(frame, timeout_s=timeout_s)
+        answer = await upstream.forward(frame, timeout_s=timeout_s, held=held)
     except UpstreamAway:
         service.coordinators.forget(group)
         raise
     if _has_moved(head, answer):
         service.coordinators.forget(group)
-    return [LENGTH.pack(len(answer)), answer]
+    theirs = frame[CORRELATION_AT : CORRELATION_AT + LENGTH.size]
+    return [LENGTH.pack(len(answer)), theirs, memoryview(answer)[LENGTH.size :]]
 
 
 def _has_moved(head: RequestHead, answer: Buffer) -> bool:

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from tiering.serve.cluster import Cluster, KnownTopic
+from tiering.serve.counters import Counters
 from tiering.serve.errors import UpstreamAway
 from tiering.serve.protocol.apis import APIS, LIST_OFFSETS
 from tiering.serve.protocol.asking import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -48,8 +49,9 @@ NOTHING_KNOWN = Marks()
 class MarksOf:
     """For one event loop."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, counters: Counters) -> None:
         self._cluster = cluster
+        self._counters = counters
         self._known: OrderedDict[tuple[str, int], tuple[float, Marks]] = OrderedDict()
         self._asking: dict[tuple[str, int], asyncio.Task[Marks]] = {}
 
@@ -91,6 +93,7 @@ class MarksOf:
         self._known.move_to_end(key)
         while len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
+            self._counters.count("forgotten")
 
     def close(self) -> None:
         for asking in self._asking.values():

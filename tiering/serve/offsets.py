@@ -46,7 +46,7 @@ from tiering.serve.service import Service
 
 A = TypeVar("A")
 EARLIEST, MAX_TIMESTAMP, LATEST_TIERED = -2, -3, -5
-AT_ONCE = 64  # partitions of one request
+AT_ONCE = 64  # offsets_queued: partitions of one request
 
 
 async def list_offsets(
@@ -56,7 +56,7 @@ async def list_offsets(
         return _listed(service, client, request, topic, asked)
 
     pairs = [(topic.name, each) for topic in request.topics for each in topic.partitions]
-    answers = iter(await _all(pairs, listed))
+    answers = iter(await _all(service, pairs, listed))
     return ListOffsetsResponse(
         topics=tuple(
             ListedTopic(name=topic.name, partitions=tuple(next(answers) for _ in topic.partitions))
@@ -72,7 +72,7 @@ async def offset_for_leader_epoch(
         return _ended(service, client, topic, asked)
 
     pairs = [(topic.topic, each) for topic in request.topics for each in topic.partitions]
-    answers = iter(await _all(pairs, ended))
+    answers = iter(await _all(service, pairs, ended))
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             EpochEndTopic(topic=topic.topic, partitions=tuple(next(answers) for _ in topic.partitions))
@@ -81,8 +81,11 @@ async def offset_for_leader_epoch(
     )
 
 
-async def _all(pairs: list[tuple[str, Any]], answer: Callable[[str, Any], Awaitable[A]]) -> list[A]:
+async def _all(
+    service: Service, pairs: list[tuple[str, Any]], answer: Callable[[str, Any], Awaitable[A]]
+) -> list[A]:
     """Each partition's answer, in order, a bounded number of them at a time."""
+    service.counters.count("offsets_queued", max(0, len(pairs) - AT_ONCE))
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(topic: str, asked: Any) -> A:

@@ -57,7 +57,7 @@ class Reads:
         self._counters = counters
         self._on_trouble = on_trouble
         self._answer_s = answer_s
-        self.cursors = Cursors(reader, skip_gaps=skip_gaps)
+        self.cursors = Cursors(reader, counters, skip_gaps=skip_gaps)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="seawall-serve")
         self._running = 0
 

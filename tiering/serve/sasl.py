@@ -24,7 +24,7 @@ from tiering.serve.protocol.session import (
     SaslHandshakeResponse,
 )
 from tiering.serve.upstream import open_upstream
-from tiering.serve.who import Own
+from tiering.serve.who import Kept, Own
 
 PLAIN = "PLAIN"
 
@@ -77,14 +77,14 @@ class SignIn:
     async def _tried(self, user: str, settings: Mapping[str, str]) -> SaslAuthenticateResponse:
         for address in self._cluster.addresses():
             try:
-                upstream = await open_upstream(address, settings)
+                upstream = await open_upstream(address, settings, budget=self._client.budget)
             except UpstreamRefuses as refused:
                 return self._failed(Code.SASL_AUTHENTICATION_FAILED, refused.why)
             except UpstreamAway:
                 continue
             self._client.close()  # nothing that was opened as somebody else is used again
             self._client.adopt(upstream)
-            self._client.who = Own(f"User:{user}", settings, self._client.any_upstream)
+            self._client.who = Own(f"User:{user}", settings, self._client.any_upstream, Kept(self._counters))
             return SaslAuthenticateResponse(error_code=Code.NONE)
         return self._failed(Code.SASL_AUTHENTICATION_FAILED, "no broker answers now")
 

@@ -92,7 +92,7 @@ class Server:
         self._access = access
         self._settings = dict(settings)
         self._on_defect = on_defect
-        self._kept = Kept()
+        self._kept = Kept(service.counters)
         self._listening: list[asyncio.Server] = []
         self._clients: dict[asyncio.Task[None], Connection] = {}
         self._hosts: Counter[str] = Counter()

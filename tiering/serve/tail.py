@@ -4,6 +4,9 @@ Leaders answer when they have something or the wait is over. A client that follo
 leaders gets what the first of them has; what the others are still asked stays asked, and the next request for
 the same offsets takes that answer. So nobody waits for the slowest, and nothing is asked twice.
 
+An answer takes room of the budget for as long as it is here; one that the client does not come for in LEFT_S
+is dropped, and asked for again if it comes later.
+
 Owns what is under way. Invariant: an answer is given for the offsets it was asked for, or dropped.
 """
 
@@ -11,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from tiering.log.wire import ZERO_UUID, Uuid
@@ -33,6 +37,7 @@ from tiering.serve.upstream import Address
 BY_ID_FROM = 13
 ANSWER_BEYOND_S = 10.0  # what a leader may take on top of the wait
 SOON_S = 0.5  # the same where the store has an answer ready
+LEFT_S = 10.0  # answers_left: so long an answer waits for the client's next request
 # What Kafka's own consumer knows as an answer to Fetch; any other would stop it.
 _PASSED = LEADER_MOVED - {Code.LEADER_NOT_AVAILABLE} | {
     Code.NONE,
@@ -70,6 +75,20 @@ class Wanted:
 Answers: TypeAlias = dict[tuple[str, int], PartitionData]
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Asked:
+    """What a leader is asked, and the room that its answer takes."""
+
+    keys: frozenset[Key]
+    task: asyncio.Task[Answers]
+    held: ExitStack
+    is_left: bool = field(default=False)  # its client was answered without it
+
+    def drop(self) -> None:
+        self.task.cancel()
+        self.task.add_done_callback(lambda _: self.held.close())
+
+
 class Tails:
     """Of one client. Answers have at most `answer_bytes_max`, whole first batches apart."""
 
@@ -80,36 +99,62 @@ class Tails:
         self._cluster = cluster
         self._counters = counters
         self._answer_bytes_max = answer_bytes_max
-        self._asked: dict[Address, tuple[frozenset[Key], asyncio.Task[Answers]]] = {}
+        self._asked: dict[Address, _Asked] = {}
 
     async def ask(
-        self, request: FetchRequest, wanted: Sequence[Wanted], *, wait_ms: int, soon: bool = False
+        self,
+        request: FetchRequest,
+        wanted: Sequence[Wanted],
+        held: ExitStack,
+        *,
+        wait_ms: int,
+        soon: bool = False,
     ) -> Mapping[tuple[str, int], PartitionData | None]:
-        """Each partition's answer; None of those whose leader has none yet."""
+        """Each partition's answer; None of those whose leader has none yet. The room is `held`'s then."""
         by_leader: dict[Address, list[Wanted]] = {}
         for each in wanted:
             by_leader.setdefault(each.leader, []).append(each)
-        tasks = {leader: self._task(leader, request, theirs, wait_ms) for leader, theirs in by_leader.items()}
-        if tasks:
-            await self._first(list(tasks.values()), SOON_S if soon else wait_ms / 1000 + ANSWER_BEYOND_S)
+        under_way = {
+            leader: self._under_way(leader, request, theirs, wait_ms) for leader, theirs in by_leader.items()
+        }
+        if under_way:
+            tasks = [each.task for each in under_way.values()]
+            await self._first(tasks, SOON_S if soon else wait_ms / 1000 + ANSWER_BEYOND_S)
         found: dict[tuple[str, int], PartitionData | None] = {}
         for leader, theirs in by_leader.items():
             answers: Answers = {}
-            if tasks[leader].done():
+            asked = under_way[leader]
+            if asked.task.done():
                 self._asked.pop(leader, None)
-                answers = tasks[leader].result()
+                held.callback(asked.held.close)
+                answers = asked.task.result()
+            else:
+                self._leave(leader, asked)
             for each in theirs:
                 found[each.key] = answers.get(each.key)
         return found
 
     def close(self) -> None:
-        for _, task in self._asked.values():
-            task.cancel()
+        for each in self._asked.values():
+            each.drop()
         self._asked.clear()
 
-    def _task(
+    def _leave(self, leader: Address, asked: _Asked) -> None:
+        """Nobody waits for it until the client comes again."""
+        if asked.is_left:
+            return
+        asked.is_left = True
+        loop = asyncio.get_running_loop()
+        asked.task.add_done_callback(lambda _: loop.call_later(LEFT_S, self._forsake, leader, asked))
+
+    def _forsake(self, leader: Address, asked: _Asked) -> None:
+        if self._asked.get(leader) is asked:
+            self._counters.count("answers_left")
+            self._asked.pop(leader).drop()
+
+    def _under_way(
         self, leader: Address, request: FetchRequest, wanted: list[Wanted], wait_ms: int
-    ) -> asyncio.Task[Answers]:
+    ) -> _Asked:
         keys = frozenset(
             Key(
                 each.topic.topic_id,
@@ -122,13 +167,14 @@ class Tails:
             for each in wanted
         )
         under_way = self._asked.get(leader)
-        if under_way is not None and under_way[0] == keys:
-            return under_way[1]
+        if under_way is not None and under_way.keys == keys:
+            return under_way
         if under_way is not None:
-            under_way[1].cancel()
-        task = asyncio.create_task(self._fetched(leader, request, wanted, wait_ms))
-        self._asked[leader] = (keys, task)
-        return task
+            under_way.drop()
+        held = ExitStack()
+        task = asyncio.create_task(self._fetched(leader, request, wanted, wait_ms, held))
+        asked = self._asked[leader] = _Asked(keys=keys, task=task, held=held)
+        return asked
 
     async def _first(self, tasks: list[asyncio.Task[Answers]], timeout_s: float) -> None:
         """Until all have answered, or one has something, or the time is up."""
@@ -143,14 +189,17 @@ class Tails:
                 return
 
     async def _fetched(
-        self, leader: Address, request: FetchRequest, wanted: list[Wanted], wait_ms: int
+        self, leader: Address, request: FetchRequest, wanted: list[Wanted], wait_ms: int, held: ExitStack
     ) -> Answers:
         """One leader's answer; where it is away, each partition's error."""
         try:
             upstream = await self._client.upstream(leader)
-            asked = _request(request, wanted, wait_ms, self._answer_bytes_max)
+            asked_bytes = sum(max(0, each.asked.partition_max_bytes) for each in wanted)
+            most_bytes = max(1, min(request.max_bytes, self._answer_bytes_max, asked_bytes))
+            bytes_max = self._client.budget.room_bytes(most_bytes)
+            asked = _request(request, wanted, wait_ms, bytes_max)
             timeout_s = wait_ms / 1000 + ANSWER_BEYOND_S
-            answer: FetchResponse = await upstream.ask(APIS[FETCH], asked, timeout_s=timeout_s)
+            answer: FetchResponse = await upstream.ask(APIS[FETCH], asked, timeout_s=timeout_s, held=held)
         except UpstreamAway:
             self._counters.count("leaders_away")
             for each in wanted:

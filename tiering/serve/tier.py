@@ -18,7 +18,7 @@ from tiering.outcome import Inconclusive
 from tiering.reader.interface import TieredLog
 from tiering.segments.coverage import coverage
 from tiering.segments.findings import Finding
-from tiering.segments.records import SegmentId, SegmentRecord
+from tiering.segments.records import LogRecord, SegmentId, SegmentRecord
 from tiering.segments.table import ReferenceTable, TopicRecord
 from tiering.segments.view import LogView
 
@@ -39,6 +39,7 @@ class TierTable:
         self._of_partition = {each.partition: each for each in table.partitions()}
         self.cluster_id = cluster_id
         self._on_finding = on_finding
+        self.forgotten = 0  # pictures over PICTURES_MAX: made again when they are needed
         self._lock = Lock()
         self._pictures: OrderedDict[LogId, tuple[LogView, TieredLog | None]] = OrderedDict()
 
@@ -62,6 +63,7 @@ class TierTable:
                 self._pictures[log] = kept
                 while len(self._pictures) > PICTURES_MAX:
                     self._pictures.popitem(last=False)
+                    self.forgotten += 1
             self._pictures.move_to_end(log)
             return kept[1]
 
@@ -78,6 +80,12 @@ class TierTable:
             return None
         tiered = TieredLog(log=log, coverage=found, segment=lambda segment_id: self.segment(log, segment_id))
         return tiered if tiered.start < tiered.end else None
+
+    def log_record(self, log: LogId) -> LogRecord | None:
+        """What the topic of metadata says of a log as a whole, its gaps among it."""
+        with self._lock:
+            view = self._table.view(log)
+            return None if view is None else view.record
 
     def segment(self, log: LogId, segment_id: SegmentId) -> SegmentRecord | None:
         """A segment's record as it is now."""

@@ -6,6 +6,7 @@ leader is away is said to be led by us all the same if some of it is in the stor
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 from tiering.log.wire import ZERO_UUID
@@ -57,13 +58,13 @@ def version_not_known() -> ApiVersionsResponse:
 
 
 async def metadata(
-    service: Service, client: Client, request: MetadataRequest, version: int
+    service: Service, client: Client, held: ExitStack, request: MetadataRequest, version: int
 ) -> MetadataResponse:
     """The brokers' answer to the client's own question, with us in their place. Nothing is made by asking."""
     upstream = await client.any_upstream()
     topics = None if version == 0 and request.topics == () else request.topics
     asked = replace(request, topics=topics, allow_auto_topic_creation=False)
-    found: MetadataResponse = await upstream.ask(APIS[METADATA], asked)
+    found: MetadataResponse = await upstream.ask(APIS[METADATA], asked, held=held)
     service.cluster.learn(found)
     return replace(
         found,

@@ -3,6 +3,9 @@
 Answers come in the order of requests, as brokers give them. `settings` are librdkafka's names for how to
 reach a cluster and as whom; what they mean for a socket is `cluster.quorum.security`'s.
 
+An answer for a client takes room of the `budget` before it is read, so that what clients do not take stays
+with the broker. Those that the service asks for itself are small, and take none.
+
 Owns one socket and who waits on it. Refuses answers longer than ANSWER_BYTES_MAX. What goes wrong with the
 connection ends it, for all who wait: UpstreamAway; they open another.
 
@@ -16,12 +19,13 @@ import itertools
 import ssl
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 from tiering.cluster.quorum.security import Unaskable, dialogue_of, mechanism_of, tls_of
 from tiering.log.errors import LogFormatError
 from tiering.log.wire import Buffer
+from tiering.serve.budget import Budget
 from tiering.serve.errors import UpstreamAway, UpstreamRefuses
 from tiering.serve.protocol.apis import API_VERSIONS, APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
 from tiering.serve.protocol.frames import (
@@ -40,7 +44,7 @@ from tiering.serve.protocol.session import (
 
 CLIENT_ID = "seawall-serve"
 ANSWER_BYTES_MAX = 128 * 1024 * 1024  # a batch may be as large as its topic allows
-READ_AHEAD_BYTES = 1024 * 1024
+READ_AHEAD_BYTES = 64 * 1024  # twice that, and what the socket gives at once, is read before there is room
 OPEN_TIMEOUT_S = 10.0
 ASK_TIMEOUT_S = 20.0
 
@@ -55,16 +59,30 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Answered(NamedTuple):
+    """An answer, and the room that it takes until `held` is closed."""
+
+    content: bytes
+    held: ExitStack
+
+
 class Upstream:
     """Opened, authenticated and ready when `open_upstream` gives it."""
 
-    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        address: Address,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        budget: Budget | None = None,
+    ) -> None:
         self.address = address
+        self._budget = budget
         self.versions: Mapping[int, range] = {}
         self.features: ApiVersionsResponse | None = None
         self._reader, self._writer = reader, writer
         self._correlations = itertools.count(1)
-        self._waiting: deque[tuple[int, asyncio.Future[bytes]]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[Answered]]] = deque()
         self._failure: UpstreamAway | None = None
         self._receiving = asyncio.create_task(self._receive())
 
@@ -82,39 +100,51 @@ class Upstream:
         return both[-1]
 
     async def ask(
-        self, api: Api, request: Any, *, version: int | None = None, timeout_s: float = ASK_TIMEOUT_S
+        self,
+        api: Api,
+        request: Any,
+        *,
+        version: int | None = None,
+        timeout_s: float = ASK_TIMEOUT_S,
+        held: ExitStack | None = None,
     ) -> Any:
-        """The answer, read by its table."""
+        """The answer, read by its table. What room it takes is given back with `held`, or at once."""
         chosen = self.version_of(api) if version is None else version
         correlation_id = next(self._correlations) & 0x7FFFFFFF
         frame = request_frame(api, chosen, correlation_id, CLIENT_ID, request)
         answer = await self._send(frame, correlation_id, timeout_s)
-        try:
-            return read_answer(api, chosen, answer)
-        except LogFormatError as broken:
-            raise self._ended(f"its answer to {api.name} cannot be read: {broken}") from broken
+        with ExitStack() as ours:
+            (ours if held is None else held).callback(answer.held.close)
+            try:
+                return read_answer(api, chosen, answer.content)
+            except LogFormatError as broken:
+                raise self._ended(f"its answer to {api.name} cannot be read: {broken}") from broken
 
-    async def forward(self, frame: Buffer, *, timeout_s: float) -> bytearray:
-        """A client's request, unread, and its answer with the client's own correlation id."""
-        theirs = LENGTH.unpack_from(frame, CORRELATION_AT)[0]
+    async def forward(self, frame: Buffer, *, timeout_s: float, held: ExitStack) -> bytes:
+        """A client's request, unread; and its answer, whose first four bytes are our own id of it."""
         correlation_id = next(self._correlations) & 0x7FFFFFFF
         ours = with_correlation(frame, CORRELATION_AT, correlation_id)
         answer = await self._send(LENGTH.pack(len(ours)) + ours, correlation_id, timeout_s)
-        return with_correlation(answer, 0, theirs)
+        held.callback(answer.held.close)
+        return answer.content
 
     def close(self) -> None:
         self._ended("it was closed")
 
-    async def _send(self, frame: bytes | bytearray, correlation_id: int, timeout_s: float) -> bytes:
+    async def _send(self, frame: bytes | bytearray, correlation_id: int, timeout_s: float) -> Answered:
         if self._failure is not None:
             raise self._failure
-        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._waiting.append((correlation_id, answered))
         self._writer.write(frame)
         try:
             return await asyncio.wait_for(answered, timeout_s)
         except asyncio.TimeoutError:  # what comes later would be taken for the next one's
+            _give_back(answered)
             raise self._ended(f"nothing came for {timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            _give_back(answered)
+            raise
 
     async def _receive(self) -> None:
         try:
@@ -122,19 +152,25 @@ class Upstream:
                 [size] = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
                 if not LENGTH.size <= size <= ANSWER_BYTES_MAX:
                     raise self._ended(f"it claims an answer of {size} bytes")
-                answer = await self._reader.readexactly(size)
-                [found] = LENGTH.unpack_from(answer, 0)
-                correlation_id, answered = self._waiting.popleft() if self._waiting else (-1, None)
-                if answered is None or found != correlation_id:
-                    raise self._ended(f"it answers request {found}, not {correlation_id}")
-                if not answered.done():
-                    answered.set_result(answer)
+                with ExitStack() as held:
+                    if self._budget is not None:
+                        held.callback((await self._budget.take(size)).give_back)
+                    self._hand_over(await self._reader.readexactly(size), held)
         except asyncio.IncompleteReadError:
             self._ended("it ended the connection")
         except OSError as broken:
             self._ended(str(broken))
         except UpstreamAway:
             pass  # said already to all who wait
+
+    def _hand_over(self, content: bytes, held: ExitStack) -> None:
+        """To the one who asked; where nobody waits any more the room is given back."""
+        [found] = LENGTH.unpack_from(content, 0)
+        correlation_id, answered = self._waiting.popleft() if self._waiting else (-1, None)
+        if answered is None or found != correlation_id:
+            raise self._ended(f"it answers request {found}, not {correlation_id}")
+        if not answered.done():
+            answered.set_result(Answered(content, held.pop_all()))
 
     def _ended(self, why: str) -> UpstreamAway:
         """Close, and tell all who wait; the error is for whoever noticed."""
@@ -151,12 +187,22 @@ class Upstream:
         return UpstreamAway(address=str(self.address), why=why)
 
 
+def _give_back(answered: asyncio.Future[Answered]) -> None:
+    """It may have come in the moment in which its asker went."""
+    if answered.done() and not answered.cancelled() and answered.exception() is None:
+        answered.result().held.close()
+
+
 async def open_upstream(
-    address: Address, settings: Mapping[str, str], *, timeout_s: float = OPEN_TIMEOUT_S
+    address: Address,
+    settings: Mapping[str, str],
+    *,
+    timeout_s: float = OPEN_TIMEOUT_S,
+    budget: Budget | None = None,
 ) -> Upstream:
     """Connect, authenticate, and ask which requests the broker knows."""
     try:
-        return await asyncio.wait_for(_opened(address, settings), timeout_s)
+        return await asyncio.wait_for(_opened(address, settings, budget), timeout_s)
     except asyncio.TimeoutError:
         raise UpstreamAway(address=str(address), why=f"nothing came for {timeout_s:g} s") from None
     except (Unaskable, ssl.SSLError) as refused:
@@ -165,7 +211,7 @@ async def open_upstream(
         raise UpstreamAway(address=str(address), why=str(broken)) from broken
 
 
-async def _opened(address: Address, settings: Mapping[str, str]) -> Upstream:
+async def _opened(address: Address, settings: Mapping[str, str], budget: Budget | None) -> Upstream:
     tls, mechanism = tls_of(settings), mechanism_of(settings)
     reader, writer = await asyncio.open_connection(
         address.host,
@@ -174,7 +220,7 @@ async def _opened(address: Address, settings: Mapping[str, str]) -> Upstream:
         server_hostname=address.host if tls is not None else None,
         limit=READ_AHEAD_BYTES,
     )
-    upstream = Upstream(address, reader, writer)
+    upstream = Upstream(address, reader, writer, budget)
     try:
         if mechanism is not None:
             await _authenticate(upstream, settings, mechanism)

@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from tiering.serve.counters import Counters
 from tiering.serve.errors import UpstreamAway
 from tiering.serve.protocol.apis import APIS, DESCRIBE_ACLS, METADATA
 from tiering.serve.protocol.asking import MetadataRequest, MetadataRequestTopic
@@ -64,7 +65,8 @@ class Loopback:
 class Kept:
     """Answers to yes-or-no questions, for a while; a question that fails is answered no, and not kept."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, counters: Counters, clock: Callable[[], float] = time.monotonic) -> None:
+        self._counters = counters
         self._answers: OrderedDict[tuple[Any, ...], tuple[float, bool]] = OrderedDict()
         self._clock = clock
 
@@ -80,6 +82,7 @@ class Kept:
         self._answers.move_to_end(key)
         while len(self._answers) > KEPT_MAX:
             self._answers.popitem(last=False)
+            self._counters.count("forgotten")
         return answer
 
 
@@ -141,12 +144,12 @@ class Own:
     """A client with credentials of its own. `ask` gives a connection upstream that was made with them."""
 
     def __init__(
-        self, principal: str, settings: Mapping[str, str], ask: Callable[[], Awaitable[Upstream]]
+        self, principal: str, settings: Mapping[str, str], ask: Callable[[], Awaitable[Upstream]], kept: Kept
     ) -> None:
         self.principal = principal
         self.settings = settings
         self._ask = ask
-        self._kept = Kept()
+        self._kept = kept
 
     async def may_read(self, topic: str) -> bool:
         async def ask() -> bool:

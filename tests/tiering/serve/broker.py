@@ -105,6 +105,7 @@ class World:
     asked: list[tuple[int, str, str]] = field(default_factory=list)  # broker, request, user
     group_answer: bytes = b""
     hangs: bool = False
+    holds: int = -1  # requests of this key hang
 
 
 class FakeBroker:
@@ -144,7 +145,7 @@ class FakeBroker:
                 head = read_head(frame)
                 api = APIS[head.key]
                 self.world.asked.append((self.node_id, api.name, user))
-                while self.world.hangs:
+                while self.world.hangs or self.world.holds == head.key:
                     await asyncio.sleep(0.01)
                 if api.fate is Fate.FORWARDED:
                     answer = frame[4:8] + self.world.group_answer
@@ -311,13 +312,13 @@ class FakeBroker:
                 FetchedTopic(
                     topic=topic.topic,
                     topic_id=topic.topic_id,
-                    partitions=tuple(self._data(each) for each in topic.partitions),
+                    partitions=tuple(self._data(each, request.max_bytes) for each in topic.partitions),
                 )
                 for topic in request.topics
             )
         )
 
-    def _data(self, asked: Any) -> PartitionData:
+    def _data(self, asked: Any, max_bytes: int) -> PartitionData:
         partition = self.world.partitions[asked.partition]
         code = Code.NONE
         if partition.leader != self.node_id:
@@ -328,4 +329,4 @@ class FakeBroker:
             code = Code.UNKNOWN_LEADER_EPOCH
         if code != Code.NONE:
             return PartitionData(partition_index=asked.partition, error_code=code, high_watermark=-1)
-        return partition.data(asked.partition, asked.fetch_offset, asked.partition_max_bytes)
+        return partition.data(asked.partition, asked.fetch_offset, min(asked.partition_max_bytes, max_bytes))

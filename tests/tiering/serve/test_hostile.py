@@ -7,6 +7,7 @@ import os
 import random
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from tests.tiering.serve.scene import (
 )
 from tests.tiering.serve.test_seam import contents, tiered
 from tests.tiering.serve.wire import HungUp, WireClient
+from tiering.reader.interface import ReaderLimits
 from tiering.serve.connection import Connection
 from tiering.serve.protocol import apis
 from tiering.serve.protocol.apis import APIS
@@ -41,7 +43,8 @@ from tiering.serve.protocol.session import ApiVersionsRequest
 from tiering.serve.service import Limits
 
 FUZZED = int(os.environ.get("SEAWALL_TEST_FUZZED_REQUESTS", "2000"))
-DEADLINE_S = 30.0
+FUZZED_LONG = 100_000
+DEADLINE_S = 90.0
 GROWTH_BYTES_MAX = 32 * 1024 * 1024
 
 
@@ -99,10 +102,24 @@ def send_and_forget(address: str, frames: list[bytes]) -> None:
 
 def test_fuzzed_requests_end_their_connection_and_nothing_else() -> None:
     """No defect, no growth of what is open; a client beside them reads on, all the while and after."""
+    bear(FUZZED)
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_fuzzed_requests() -> None:
+    """The same; what it took is printed (-s)."""
+    began_s = time.monotonic()
+    grown = bear(FUZZED_LONG)
+    took_s = time.monotonic() - began_s
+    sys.stdout.write(f"{FUZZED_LONG} fuzzed requests: {took_s:.0f} s, {grown / 2**20:.1f} MiB more memory\n")
+
+
+def bear(requests: int) -> int:
+    """Send so many; by how much the process grew meanwhile, from a quarter of them on."""
     chance = random.Random(11)
     with simple() as (scene, log), scene.client() as honest:
         scene.world.group_answer = b"\0" * 32
-        rounds = FUZZED // 20
+        rounds = requests // 20
         settled_bytes = 0
         for number in range(rounds):
             if number == rounds // 4:
@@ -111,13 +128,15 @@ def test_fuzzed_requests_end_their_connection_and_nothing_else() -> None:
             if chance.random() < 0.1:
                 assert read_all(honest, 0, log.end) == contents(log)
         assert read_all(honest, 0, log.end) == contents(log)
-        assert scene.counters["requests_malformed"] + scene.counters["requests_unknown"] > FUZZED // 100
+        assert scene.counters["requests_malformed"] + scene.counters["requests_unknown"] > requests // 100
         assert scene.counters["defects"] == 0, scene.troubles
         assert becomes_true(lambda: scene.endpoints[0].server.client_count == 1, deadline_s=DEADLINE_S), (
             "connections are left open"
         )
         assert scene.endpoints[0].service.budget.used_bytes == 0
-        assert resident_bytes() - settled_bytes < GROWTH_BYTES_MAX
+        grown = resident_bytes() - settled_bytes
+        assert grown < GROWTH_BYTES_MAX
+        return grown
 
 
 def resident_bytes() -> int:
@@ -218,8 +237,9 @@ def test_a_client_that_does_not_take_its_answers_is_dropped() -> None:
     log = LogOfBatches()
     for _ in range(16):
         log.append(some(1, text="x" * 1_000_000))
+    limits, reading = Limits(answer_s=1.0), ReaderLimits(chunk_bytes=1_000_000, ahead_chunks=3, fetchers=4)
     with (
-        staged(Partition(log), tiered(log, 0, 16), limits=Limits(answer_s=1.0)) as scene,
+        staged(Partition(log), tiered(log, 0, 16), limits=limits, reading=reading) as scene,
         scene.client() as client,
     ):
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -256,12 +276,12 @@ def test_answers_wait_for_each_other_within_the_budget() -> None:
 
 def test_a_flood_of_requests_is_paced() -> None:
     """Over the rate they are answered later, in order; others are not held up."""
-    with simple(limits=Limits(requests_per_s=50.0)) as (scene, log), scene.client() as flood:
+    with simple(limits=Limits(requests_per_s=3.0)) as (scene, log), scene.client() as flood:
         frame = request_frame(APIS[apis.API_VERSIONS], 3, 1, "flood", ApiVersionsRequest())
-        flood.send(frame * 70)
+        flood.send(frame * 10)
         with scene.client() as honest:
             assert read_all(honest, 0, log.end) == contents(log)
-        for _ in range(70):
+        for _ in range(10):
             flood.receive()
         assert scene.counters["requests_paced"] > 0
 

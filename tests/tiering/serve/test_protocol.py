@@ -8,6 +8,7 @@ import os
 import random
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,19 +105,69 @@ def test_frames_carry_their_headers(data: st.DataObject) -> None:
     assert flat(read_answer(api, version, answer[4:])) == flat(response)
 
 
+def drawn(wire_type: WireType, version: int, chance: random.Random) -> Any:
+    """A valid value, by plain chance."""
+    if isinstance(wire_type, Struct):
+        rows = [row for row in rows_of(wire_type.of) if row.is_in(version)]
+        return wire_type.of(**{row.name: drawn(row.type, version, chance) for row in rows})
+    if isinstance(wire_type, ArrayOf):
+        return tuple(drawn(wire_type.item, version, chance) for _ in range(chance.randrange(3)))
+    widths = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
+    if wire_type.name in widths:
+        most = 2 ** widths[wire_type.name]
+        return chance.choice((-1, 0, 1, chance.randrange(-most, most)))
+    text = "".join(chance.choices("abcäö", k=chance.randrange(6)))
+    return {
+        "bool": chance.random() < 0.5,
+        "string": text,
+        "nullable string": chance.choice((None, text)),
+        "uuid": "CgkTzsXgRlOwPTRJHnL2yg",
+        "bytes": text.encode(),
+        "records": (chance.randbytes(20),),
+    }[wire_type.name]
+
+
+def spoiled(content: bytes, chance: random.Random) -> bytes:
+    """With bits flipped, its end cut, or something in its middle left out or put in."""
+    spoiled = bytearray(content)
+    match chance.randrange(4):
+        case 0:
+            return bytes(spoiled[: chance.randrange(len(spoiled) + 1)])
+        case 1:
+            at = chance.randrange(len(spoiled) + 1)
+            spoiled[at:at] = chance.randbytes(chance.randrange(1, 5))
+        case 2:
+            at = chance.randrange(len(spoiled) + 1)
+            del spoiled[at : at + chance.randrange(1, 5)]
+        case _:
+            for _ in range(chance.randrange(1, 4) if spoiled else 0):
+                spoiled[chance.randrange(len(spoiled))] ^= 1 << chance.randrange(8)
+    return bytes(spoiled)
+
+
 def test_any_bytes_are_a_message_or_an_error() -> None:
-    """30,000 frames, of noise and of requests with bits flipped and ends cut: nothing else is ever raised."""
+    """30,000 frames, of noise and of messages with bits flipped and ends cut: nothing else is ever raised."""
     chance = random.Random(5)
-    outcomes = {"read": 0, "refused": 0}
-    for _ in range(30_000):
+    valid = {}
+    for api, version, table in MESSAGES:
+        out = Out()
+        write_message(out, drawn(Struct(table), version, chance), version, api.is_flexible(version))
+        valid[table, version] = b"".join(out.pieces())
+        read_message(table, version, api.is_flexible(version), valid[table, version])
+    outcomes: Counter[tuple[str, str]] = Counter()
+    for number in range(30_000):
         api, version, table = chance.choice(MESSAGES)
-        content = bytearray(chance.randbytes(chance.randrange(80)))
+        kind = "noise" if number % 3 == 0 else "spoiled"
+        noise = chance.randbytes(chance.randrange(80))
+        content = noise if kind == "noise" else spoiled(valid[table, version], chance)
         try:
-            read_message(table, version, api.is_flexible(version), bytes(content))
-            outcomes["read"] += 1
+            read_message(table, version, api.is_flexible(version), content)
+            outcomes[kind, "read"] += 1
         except LogFormatError:
-            outcomes["refused"] += 1
-    assert outcomes["refused"] > 1000
+            outcomes[kind, "refused"] += 1
+    assert outcomes["noise", "refused"] > 1000
+    assert outcomes["spoiled", "refused"] > 1000
+    assert outcomes["spoiled", "read"] > 1000
 
 
 @pytest.mark.parametrize("api", [each for each in APIS.values() if each.fate is Fate.FORWARDED])

@@ -9,6 +9,7 @@ import pytest
 from tests.tiering.serve.broker import Partition
 from tests.tiering.serve.scene import a_log, staged
 from tests.tiering.serve.test_seam import tiered
+from tiering.serve.counters import Counters
 from tiering.serve.errors import UpstreamAway
 from tiering.serve.protocol.session import Acl, AclResource
 from tiering.serve.upstream import Upstream
@@ -78,13 +79,13 @@ def test_what_cannot_be_told_is_no_and_is_asked_again() -> None:
         async def away() -> Upstream:
             raise UpstreamAway(address="-", why="a test")
 
-        assert not may(Kept())
+        assert not may(Kept(Counters()))
         scene.world.acl_error = 31
-        assert not may(Kept())
+        assert not may(Kept(Counters()))
         scene.world.acl_error = 54
-        assert may(Kept())
+        assert may(Kept(Counters()))
         scene.world.acl_error, scene.world.acls = 0, (acl(ME, ALLOW),)
-        kept = Kept()
+        kept = Kept(Counters())
         assert not scene.run(Certified(ME, HERE, {}, away, kept).may_read("orders"))
         assert may(kept)
 
@@ -92,7 +93,7 @@ def test_what_cannot_be_told_is_no_and_is_asked_again() -> None:
 def test_an_answer_is_kept_for_a_while() -> None:
     """Asked once, and again when the time is up."""
     now = [1000.0]
-    kept = Kept(clock=lambda: now[0])
+    kept = Kept(Counters(), clock=lambda: now[0])
     asked = []
 
     async def ask() -> bool:
