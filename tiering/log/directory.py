@@ -23,6 +23,7 @@ at the next one's base. That end is where the next file begins, not where the by
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -216,8 +217,20 @@ def read_partition_directory(path: Path) -> PartitionDirectory:
     name = partition_name(path.name)
     if name is None:
         raise Malformed(position=0, what=f"directory name {path.name!r}", why="is not <topic>-<partition>")
-    files = tuple(classify(entry) for entry in sorted(path.iterdir()) if not entry.is_dir())
+    files = tuple(_files(path))
     return PartitionDirectory(path=path, name=name, segments=tuple(_segments(files)), files=files)
+
+
+def _files(path: Path) -> Iterator[LogFile]:
+    """In the order of names. What is neither file nor folder, such as a pipe that would keep its reader
+    waiting for ever, has no name of Kafka's, whatever it is called."""
+    with os.scandir(path) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_file():
+            yield classify(path / entry.name)
+        elif not entry.is_dir():
+            yield LogFile(path=path / entry.name, kind=FileKind.UNKNOWN, state=FileState.LIVE)
 
 
 def read_log_directory(path: Path) -> LogDirectory:

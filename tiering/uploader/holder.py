@@ -16,7 +16,9 @@ longer the log's.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -225,10 +227,20 @@ def _files(segment: Segment) -> Iterator[tuple[FileKind, Path]]:
 
 
 def _open_file(path: Path) -> int | None:
-    """Open it, or what Kafka renamed it to on the way out."""
+    """Open it, or what Kafka renamed it to on the way out.
+
+    Only a file that lies there itself: what a link leads to could be another log's, or not ours to read.
+    """
     for name in (path, path.with_name(path.name + ".deleted")):
         try:
-            return os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             continue
+        except OSError as failed:
+            if failed.errno == errno.ELOOP:
+                continue
+            raise
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
     return None

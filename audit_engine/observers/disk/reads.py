@@ -54,7 +54,7 @@ class FileReads:
     def data_end(self, path: Path) -> int | None:
         """Where the records of a segment file end, under whatever suffix it stands."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would hold us
         except OSError:
             return None
         end = base_offset_of(path.name)

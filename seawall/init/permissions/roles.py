@@ -137,6 +137,7 @@ NEVER = (
     "s3:PutBucketPolicy",
     "s3:PutBucketVersioning",
     "s3:PutLifecycleConfiguration",
+    "s3:PutObjectRetention",
 )
 
 
