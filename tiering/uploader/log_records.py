@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tiering.segments.lineage import UnknownBelow, extended
+from tiering.segments.lineage import UnknownBelow, extended, fork
 from tiering.segments.records import INT64_MAX, EpochStart, Gap, LogId, LogRecord
 from tiering.segments.view import LogView
 from tiering.uploader.errors import LineageUnknown
@@ -57,6 +57,9 @@ def next_claim(
 ) -> LogRecord:
     """A new leader's claim. It keeps all that the log's record says, and extends the lineage by its own.
 
+    But for one: where the history is another from an offset below the start on, the tier starts there anew.
+    What expired was of the old history; the records that stand there now are in no tier and did not expire.
+
     The claim that stands until now is repeated: what lower epochs wrote behind it stays fenced.
     `committed_survives`: only a replica in sync may be elected for this topic.
     """
@@ -70,8 +73,12 @@ def next_claim(
     )
     if isinstance(lineage, UnknownBelow):
         raise LineageUnknown(log=before.log, offset=lineage.offset, epoch=lineage.epoch)
+    differs_from = fork(before.leader_epochs, lineage)
+    bound = INT64_MAX if differs_from is None else differs_from
     return replace(
         before,
+        log_start=min(before.log_start, bound),
+        first_tiered_offset=min(before.first_tiered_offset, bound),
         broker_id=writer.broker_id,
         claim_epoch=writer.leader_epoch,
         claim_offset=None,

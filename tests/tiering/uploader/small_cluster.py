@@ -22,6 +22,7 @@ from rules.identity import LogId
 from tests.tiering.uploader.replica import Replica, batch_of
 from tests.tiering.uploader.world import FakeObjects, FakeSink, Killed, Plan
 from tiering.cluster.interface import (
+    DescribedTopic,
     LeaderOffsets,
     Leadership,
     Recovery,
@@ -126,6 +127,9 @@ class FakeCluster:
     def broker_settings(self, broker_id: int) -> Unknown:
         raise NotImplementedError(broker_id)
 
+    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
+        return {topic: DescribedTopic(topic=topic, topic_id=self.topic_id, partitions={}) for topic in topics}
+
 
 @dataclass(slots=True)
 class MemoryTopic:
@@ -144,7 +148,7 @@ class MemoryTopic:
     def __post_init__(self) -> None:
         self.reader = self.replayed()
 
-    def append(self, log: LogId, key: bytes, value: bytes) -> int:
+    def append(self, log: LogId, key: bytes, value: bytes | None) -> int:
         partition = metadata_partition(log, PARTITIONS)
         for _ in self.plan.effect():
             offset = len(self.records[partition])
@@ -296,16 +300,17 @@ class SmallCluster:
             batch.end for batch in self.cluster.leader.batches if batch.end <= self.cluster.high_watermark
         ]
         if ends:
-            self._start_at(self.chance.choice(ends))
+            self.start_at(self.chance.choice(ends))
 
     def local_retention(self, broker_id: int) -> None:
         """Each replica's own; what the leader's takes, those who follow it take at their next fetch."""
         replica = self.cluster.replicas[broker_id]
         replica.retain(min(replica.end, self.cluster.high_watermark))
         if broker_id == self.cluster.leader_id:
-            self._start_at(replica.log_start)
+            self.start_at(replica.log_start)
 
-    def _start_at(self, offset: int) -> None:
+    def start_at(self, offset: int) -> None:
+        """The leader's log begins there from now on, and so do the replicas that follow it."""
         self.cluster.leader.start_at(offset)
         for broker_id in self.cluster.in_sync - {self.cluster.leader_id}:
             replica = self.cluster.replicas[broker_id]
@@ -318,9 +323,7 @@ class SmallCluster:
 
     def run_agent(self, broker_id: int) -> Mapping[LogId, LogStatus]:
         """One pass of the agent beside a broker, a new process if the last one ended."""
-        if broker_id not in self.agents:
-            self.agents[broker_id] = self.started(broker_id, self.topic.replayed())
-        agent = self.agents[broker_id]
+        agent = self.agent(broker_id)
         try:
             agent.service.run_pass()
         except Killed:
@@ -329,6 +332,12 @@ class SmallCluster:
         except Exception as error:
             raise AssertionError(f"T7: what one log ran into ended the pass of all: {error!r}") from error
         return agent.service.statuses()
+
+    def agent(self, broker_id: int) -> Agent:
+        """The process beside a broker, a new one if the last one ended."""
+        if broker_id not in self.agents:
+            self.agents[broker_id] = self.started(broker_id, self.topic.replayed())
+        return self.agents[broker_id]
 
     def stop_agent(self, broker_id: int) -> None:
         agent = self.agents.pop(broker_id, None)
@@ -351,15 +360,15 @@ class SmallCluster:
                 keys=KeyLayout("tier"),
                 aux=AuxSource(directory=path, epochs=epochs).gather,
                 sink=self.sink,
-                now_ms=self._now_ms,
-                new_id=self._new_id,
+                now_ms=self.now_ms,
+                new_id=self.new_id,
             )
 
         service = UploadService(
             survey=Surveyor(
                 [self.cluster.replicas[broker_id].path.parent],
                 topics=TopicFilter(),
-                now_ns=lambda: self._now_ms() * 1_000_000,
+                now_ns=lambda: self.now_ms() * 1_000_000,
             ).survey,
             tools=Tools(
                 cluster=Cluster(leadership=self.cluster, offsets=self.cluster, settings=self.cluster),
@@ -367,8 +376,8 @@ class SmallCluster:
                 holder=SegmentHolder(HoldLimits()),
                 ports=ports,
                 sink=self.sink,
-                now_ms=self._now_ms,
-                new_id=self._new_id,
+                now_ms=self.now_ms,
+                new_id=self.new_id,
             ),
             is_tiered=lambda topic: topic == TOPIC,
         )
@@ -409,10 +418,10 @@ class SmallCluster:
             self.stop_agent(broker_id)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _now_ms(self) -> int:
+    def now_ms(self) -> int:
         return next(self._clock)
 
-    def _new_id(self) -> str:
+    def new_id(self) -> str:
         return f"00000000-0000-0000-0000-{next(self._ids):012d}"
 
 

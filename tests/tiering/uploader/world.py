@@ -21,12 +21,14 @@ from tiering.log.segment import SegmentScan, scan
 from tiering.segments.codec import encode_segment
 from tiering.segments.lifecycle import Refused, first_record, next_record
 from tiering.segments.records import SegmentRecord, SegmentState
+from tiering.store.interface import Stored
 from tiering.store.keys import KeyLayout
 from tiering.store.upload import UploadedSegment
 from tiering.uploader.copy import LogAttempts, Ports
 from tiering.uploader.errors import NotFollowed, NotLeading
 from tiering.uploader.holder import HeldSegment
 
+CHECKSUM = base64.b64encode(bytes(8)).decode()
 LOG = LogId("c1", "CgkTzsXgRlOwPTRJHnL2yg", 0)
 ATTEMPTS = LogAttempts(
     log=LOG,
@@ -141,13 +143,18 @@ class FakeObjects:
             self.live.pop(key, None)
             self.marked.add(key)
 
+    def head(self, key: str, version_id: str | None = None) -> Stored:
+        """What is stored of a version; nothing of ours asks for one that it did not store."""
+        assert version_id == f"v-{key}", version_id
+        return Stored(size_bytes=len(self.versions[key]), checksum=CHECKSUM, version_id=version_id)
+
     def _put(self, key: str, content: bytes) -> ObjectRef:
         if self.fail_on is not None and key.endswith(self.fail_on):
             raise ConnectionError("the store went away")
         for _ in self.plan.effect():
             assert key not in self.versions, f"{key} is written twice"
             self.live[key] = self.versions[key] = content
-        return ObjectRef(key, len(content), "CRC64NVME", base64.b64encode(bytes(8)).decode(), f"v-{key}")
+        return ObjectRef(key, len(content), "CRC64NVME", CHECKSUM, f"v-{key}")
 
 
 @dataclass(slots=True)
