@@ -20,7 +20,7 @@ from workers.testing import ledger
 
 KEYS = 100
 PARTITIONS = 3
-DEADLINE_S = 120.0
+DEADLINE_S = 240.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

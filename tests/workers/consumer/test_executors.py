@@ -16,7 +16,7 @@ from workers.consumer.ports import Executor, ExecutorBroken
 from workers.consumer.records import Partition, Record
 from workers.consumer.work import Work
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 KINDS: dict[str, Callable[[], Executor]] = {
     "threads": lambda: Threads(echo, threads=4),
     "event loop": lambda: EventLoop(echo_later, tasks=4),

@@ -33,7 +33,7 @@ def test_a_killed_consumer_loses_nothing_and_repeats_little(broker: LocalCluster
     assert report.repeated_finished + report.repeated_running <= report.repeats_bound
 
 
-@pytest.mark.timeout(60 + 60 * STORMS)
+@pytest.mark.timeout(600 + 60 * STORMS)
 def test_a_storm_of_kills_and_rebalances(cluster3: LocalCluster, tmp_path: Path) -> None:
     """Three brokers, three consumers; each round kills one of either. No loss, no key overtaken."""
     draw = random.Random(SEED)

@@ -26,7 +26,7 @@ from workers.consumer.offset_map import OffsetMap
 from workers.consumer.outcomes import DeadLetter, Done, Handler, Outcome, Retry
 from workers.consumer.records import Record
 
-DEADLINE_S = 60.0
+DEADLINE_S = 150.0
 QUICK = Settings(commits=CommitSettings(every_s=0.05, maps=True, deadline_s=5))
 
 
@@ -65,7 +65,7 @@ def consuming(
 def stored(broker: LocalCluster, group: str, topic: str, partition: int = 0) -> ClientPartition:
     asking = Consumer(client(broker, group), logger=SILENT)
     try:
-        return asking.committed([ClientPartition(topic, partition)], timeout=10)[0]
+        return asking.committed([ClientPartition(topic, partition)], timeout=60)[0]
     finally:
         asking.close()
 

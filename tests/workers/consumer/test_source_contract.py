@@ -21,7 +21,7 @@ from workers.testing.broker import MemoryBroker
 from workers.testing.clock import FakeClock
 from workers.testing.source import MemorySource
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 VALUES = [b"value-%d" % number for number in range(6)]
 
 

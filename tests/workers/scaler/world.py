@@ -68,7 +68,7 @@ def desk(groups: FakeGroups, shared: SharedLog | None = None, *, by: str = "a") 
     )
 
 
-def wait_until(is_so: Callable[[], bool], *, deadline_s: float = 20.0) -> None:
+def wait_until(is_so: Callable[[], bool], *, deadline_s: float = 90.0) -> None:
     """Until it is so; an assertion of why not."""
     last_moment = time.monotonic() + deadline_s
     while not is_so():
