@@ -37,6 +37,7 @@ from prometheus_client import CollectorRegistry
 from rules.events import TrimCertified, TrimOutcome
 from seawall import connections
 from seawall.agent import host
+from seawall.agent.discovery import Discovery
 from seawall.agent.errors import BucketUnfit
 from seawall.agent.health import Health
 from seawall.agent.http import HttpEndpoint
@@ -57,7 +58,7 @@ from seawall.agent.table import open_table
 from seawall.agent.watching import Watching
 from seawall.agent.world import CLIENT_ID, CLOCKWORK, World, open_cluster
 from seawall.settings import Settings
-from tiering.cluster.file_events import FileEvents, Look, Lookout
+from tiering.cluster.file_events import Look
 from tiering.cluster.host import HostSurvey, LocalPartition
 from tiering.cluster.interface import BrokerIdentity
 from tiering.cluster.log_dirs import Surveyor, one_broker, read_identities
@@ -159,7 +160,9 @@ class _Agent:
         self.observing = Observing(posts(ground), ground)
         self.publishing.metadata_offset = self.observing.metadata_offset
         self.service = self._service()
-        self.lookout = self._lookout()
+        self.discovery = Discovery(
+            rescan_s=settings.agent.rescan_s, wait_s=world.stop.wait, log=world.log, stack=stack
+        )
         self.watching = Watching(
             RetentionWatch(
                 survey=self._survey,
@@ -257,7 +260,7 @@ class _Agent:
         self.health.doubt("metadata topic", self.follower.trouble or "")
         troubles = (self.publishing.trouble(), self.evidence.trouble())
         self.health.doubt("evidence", "; ".join(each for each in troubles if each))
-        if self.lookout.wait(LOOK_S) is Look.NOT_YET and not self._has_due():
+        if self.discovery.wait(LOOK_S) is Look.NOT_YET and not self._has_due():
             return
         self.policy.refresh()
         self.health.doubt("policy", "" if self.policy.is_known else self.policy.trouble)
@@ -274,10 +277,7 @@ class _Agent:
         with self.survey_lock:
             found = self.surveyor.survey()
             self.leadership.surveyed(found)
-            if self._events is not None:
-                self._events.follow(
-                    [each.path for each in found.log_dirs], [each.path for each in found.live.values()]
-                )
+            self.discovery.surveyed(found)
         self.health.doubt("log dirs", "; ".join(f"{each.path}: {each.reason}" for each in found.offline))
         return found
 
@@ -372,20 +372,6 @@ class _Agent:
             error=type(error).__name__,
             why=str(error) if is_stated else repr(error),
             **({} if is_stated else {"exc_info": error}),
-        )
-
-    def _lookout(self) -> Lookout:
-        try:
-            self._events: FileEvents | None = FileEvents()
-            self.stack.callback(self._events.close)
-        except OSError as refused:
-            self._events = None
-            self.world.log.warning("no_file_events", why=str(refused), then="rescans only")
-        return Lookout(
-            self._events,
-            monotonic_s=time.monotonic,
-            wait_s=self.world.stop.wait,
-            rescan_s=float(self.settings.agent.rescan_s),
         )
 
     def _serve(self) -> HttpEndpoint:
