@@ -103,7 +103,7 @@ def spark_session(
     is_submitted = GATEWAY in os.environ
     if not is_submitted:
         _use_this_pyspark(is_local=master is None)
-    own = [*jars("spark"), *(jars("s3a") if s3 is not None else [])]
+    own = [] if is_submitted else [*jars("spark"), *(jars("s3a") if s3 is not None else [])]
     paths = [*own, work / "classes"]
     chosen = {
         "spark.driver.extraClassPath": os.pathsep.join(map(str, paths)),

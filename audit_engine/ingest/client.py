@@ -7,6 +7,7 @@ connect without it. What is not about security is left out, as Spark has its own
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from audit_engine.tables.errors import PropertyUntranslated
 
@@ -34,6 +35,16 @@ def java_properties(config: Mapping[str, str]) -> dict[str, str]:
             found |= {"sasl.mechanism": value, "sasl.jaas.config": _jaas(name, value, config)}
         elif name not in _PASSWORD and name.startswith(("ssl.", "sasl.", "enable.ssl")):
             raise PropertyUntranslated(name=name, known=KNOWN)
+    return found
+
+
+def self_contained(properties: Mapping[str, str]) -> dict[str, str]:
+    """The same with the certificates themselves for the file that has them: another host has no such file."""
+    found = dict(properties)
+    location = found.get("ssl.truststore.location")
+    if location is not None and Path(location).is_file():
+        del found["ssl.truststore.location"]
+        found["ssl.truststore.certificates"] = Path(location).read_text(encoding="utf-8")
     return found
 
 

@@ -1,12 +1,17 @@
 """Puts a Java source of ours on a session's class path, compiled by the Janino that Spark has with it.
 
-A session that is to have such classes says in CLASSES which folder of its class path may be written to.
+A session that is to have such classes says in CLASSES which folder may be written to. Where its JVM was
+started without that folder on its class path, as by spark-submit, the class loader is told of it; and where
+tasks run in other JVMs, these are sent the classes as a jar.
 
 Owns the compiling. Invariant: what is there once is not compiled again, and no half of a class is to be seen.
 """
 
 from __future__ import annotations
 
+import os
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +32,37 @@ def compile_into(spark: SparkSession, source: Path) -> Any:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
         compiler.cook(str(source), jvm.java.io.StringReader(text))
+        classes = {
+            f"{each.getThisClassName().rpartition('.')[2]}.class": bytes(each.toByteArray())
+            for each in compiler.getClassFiles()
+        }
+        in_jar = {f"{package.replace('.', '/')}/{name}": code for name, code in classes.items()}
+        _reach(spark, Path(folder), source.stem, in_jar)
         target.mkdir(parents=True, exist_ok=True)
         # The outer class, which is asked for above, last.
-        for each in sorted(compiler.getClassFiles(), key=lambda found: -len(found.getThisClassName())):
-            name = each.getThisClassName().rpartition(".")[2]
+        for name in sorted(classes, key=lambda found: -len(found)):
             part = target / f"{name}.part"
-            part.write_bytes(bytes(each.toByteArray()))
-            part.rename(target / f"{name}.class")
+            part.write_bytes(classes[name])
+            part.rename(target / name)
     found = jvm
     for name in package.split("."):
         found = getattr(found, name)
     return found
+
+
+def _reach(spark: SparkSession, folder: Path, name: str, classes: Mapping[str, bytes]) -> None:
+    """Let the driver's class loader look into the folder, and other JVMs have what will be in it."""
+    context = spark.sparkContext
+    jvm: Any = spark._jvm
+    class_path = context.getConf().get("spark.driver.extraClassPath") or ""
+    if str(folder) not in class_path.split(os.pathsep):
+        jvm.Thread.currentThread().getContextClassLoader().addURL(
+            jvm.java.io.File(str(folder)).toURI().toURL()
+        )
+    if not str(context.master).startswith("local"):
+        jar = folder / f"{name}.jar"
+        with zipfile.ZipFile(jar, "w") as written:
+            for path, content in classes.items():
+                written.writestr(path, content)
+        jsc: Any = context._jsc
+        jsc.addJar(str(jar))

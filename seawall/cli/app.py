@@ -40,6 +40,7 @@ VERBS: Mapping[str, str] = {
     "events": "seawall.cli.events",
     "rules": "seawall.cli.rules",
     "audit": "seawall.cli.audit",
+    "spark": "seawall.cli.spark",
     "scaler": "seawall.cli.scaler",
     "alerts": "seawall.cli.alerts",
     "hold": "seawall.cli.hold",

@@ -45,6 +45,8 @@ def parsed(words: list[str]) -> None:
         words = words[2:]
     name, context = "seawall", None
     while hasattr(command, "get_command"):
+        if command.invoke_without_command and (not words or words[0].startswith("-")):
+            break
         context = type(command.make_context(name, ["--help"], resilient_parsing=True))(
             command, info_name=name
         )

@@ -9,6 +9,7 @@ VALUES: dict[str, dict[str, object]] = {
         "region": "us-east-1",
         "bucket": "tides",
         "packages": "packages",
+        "submit_parameters": "--archives s3://packages/seawall/environment.tar.gz#environment",
         "release": "emr-test",
         "operator_arns": ["arn:aws:iam::123456789012:role/platform"],
     },

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit_engine.tables.errors import AuditTableError
-from seawall.cli.audit.options import IsOnlyDriver, TablesAt, tables_at, today
+from seawall.cli.audit.options import IsOnlyDriver, Master, TablesAt, tables_at, today
 from seawall.cli.exit_codes import CLEAN, FINDINGS
 from seawall.cli.options import Bootstrap, EndpointUrl, Json, Region, load_settings
 
@@ -26,6 +26,7 @@ def ingest(
     ] = True,
     tables: TablesAt = None,
     is_only_driver: IsOnlyDriver = False,
+    master: Master = None,
     bootstrap: Bootstrap = None,
     endpoint_url: EndpointUrl = None,
     region: Region = None,
@@ -50,13 +51,13 @@ def ingest(
         more={"audit.tables": ("--tables", tables)},
     )
     settings = loaded.settings
-    from audit_engine.ingest.client import java_properties
+    from audit_engine.ingest.client import java_properties, self_contained
     from audit_engine.tables.place import root_of
     from seawall.connections import kafka_config
 
     root = root_of(tables_at(settings))
     config = kafka_config(settings, client_id="seawall-ingest")
-    client = java_properties(config)
+    client = self_contained(java_properties(config))
     stop = Event()
     if not once:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -68,7 +69,7 @@ def ingest(
     from seawall.audit.upkeep.spark import upkeep
 
     source = IngestSource(topic=settings.audit.topic, client=client, reach=KafkaReach(config))
-    with session(settings, root, is_only_driver=is_only_driver) as (spark, folder):
+    with session(settings, root, is_only_driver=is_only_driver, master=master) as (spark, folder):
         run = Ingest(
             spark,
             open_tables(spark, root),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from seawall.cli.audit.options import DryRun, IsOnlyDriver, TablesAt, tables_at, tables_settings
+from seawall.cli.audit.options import DryRun, IsOnlyDriver, Master, TablesAt, tables_at, tables_settings
 from seawall.cli.exit_codes import CLEAN
 from seawall.cli.options import EndpointUrl, Json, Region
 
@@ -21,6 +21,7 @@ def maintain(
     is_dry_run: DryRun = False,
     tables: TablesAt = None,
     is_only_driver: IsOnlyDriver = False,
+    master: Master = None,
     endpoint_url: EndpointUrl = None,
     region: Region = None,
     as_json: Json = False,
@@ -42,7 +43,7 @@ def maintain(
 
     root = root_of(tables_at(settings))
     writes_alone = None if is_dry_run else is_only_driver
-    with session(settings, root, is_only_driver=writes_alone) as (spark, _):
+    with session(settings, root, is_only_driver=writes_alone, master=master) as (spark, _):
         done = upkeep(spark, root, is_dry_run=is_dry_run, say=lambda text: typer.echo(text, err=True))
         spent = remove_spent_states(spark, root, is_dry_run=is_dry_run)
     if as_json:

@@ -26,6 +26,14 @@ IsOnlyDriver: TypeAlias = Annotated[
         help="Nobody else writes these tables: for a store on which a second writer could cover a commit.",
     ),
 ]
+Master: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Work on this Spark cluster, such as spark://host:7077, whose workers have Seawall at the same"
+        " path; others take `seawall spark package`.",
+    ),
+]
 
 
 def today() -> str:

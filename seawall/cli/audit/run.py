@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from seawall.cli.audit.options import TablesAt, tables_at, tables_settings
+from seawall.cli.audit.options import Master, TablesAt, tables_at, tables_settings
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import EndpointUrl, Json, Region
@@ -81,10 +81,7 @@ def run(
             "--holds/--no-holds", help="Hold the logs of critical findings, where the cluster is set."
         ),
     ] = True,
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Judge on this Spark cluster, such as spark://host:7077."),
-    ] = None,
+    master: Master = None,
     tables: TablesAt = None,
     is_only_driver: Annotated[
         bool,

@@ -38,7 +38,7 @@ module "audit" {
 
   release           = var.release
   entry_point       = "s3://${var.packages}/seawall/entry.py"
-  submit_parameters = "--archives s3://${var.packages}/seawall/environment.tar.gz#environment"
+  submit_parameters = var.submit_parameters
   package_arns      = ["arn:aws:s3:::${var.packages}/seawall/*"]
   policy_arns = {
     auditor = module.roles.policy_arns["auditor"]

@@ -14,6 +14,11 @@ variable "packages" {
   type        = string
 }
 
+variable "submit_parameters" {
+  description = "What `seawall spark package DIR --at s3://<packages>/seawall --json` says under that name."
+  type        = string
+}
+
 variable "operator_arns" {
   description = "Who may act as the operator: restores, holds, clean-ups."
   type        = list(string)
