@@ -1,5 +1,5 @@
 #!/opt/seawall/bin/python
-"""The image's health check: asks /healthz of the service that the container runs. A job has none, and is well.
+"""The image's health check: asks /healthz of the service that the container runs. A job has none: it is well.
 
 HEALTH_URL names another place, where the service listens elsewhere. Exits with 0 or 1.
 """
