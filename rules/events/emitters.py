@@ -58,7 +58,10 @@ class EvidenceGap(ClusterEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitterClosed(ClusterEvent):
-    """A command ends, having said `event_count` events before this one, all in one transaction of Kafka."""
+    """A command ends its run, having said `event_count` events before this one, which is its number.
+
+    It says no more in this incarnation. Where a command's only event is lost, this one leaves a hole there.
+    """
 
     kind: ClassVar[str] = "emitter_closed"
 

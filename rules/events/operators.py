@@ -91,8 +91,8 @@ class OperationAuthorised(ClusterEvent):
 class RecordsDeleteRequested(LogEvent):
     """Through Seawall, somebody asked the broker to delete the records below `new_start`.
 
-    A trim of our own has `trim_certified` instead; what others ask a broker directly, nobody hears. Does not
-    say that the broker did it (`log_start_advanced`).
+    No verb does so today. A trim of our own has `trim_certified` instead; what others ask a broker directly,
+    nobody hears. Does not say that the broker did it (`log_start_advanced`).
     """
 
     kind: ClassVar[str] = "records_delete_requested"
@@ -198,7 +198,10 @@ class Inventory(LogEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossAccepted(LogEvent):
-    """Somebody takes the loss of a range as it is: its findings close. Does not make it less lost."""
+    """Somebody takes the loss of a range as it is. Does not make it less lost.
+
+    With `finding_id` that finding closes, if all of it lies in the range, and no other; else each loss in it.
+    """
 
     kind: ClassVar[str] = "loss_accepted"
 

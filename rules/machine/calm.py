@@ -1,7 +1,7 @@
 """Whether a log is so much at rest that its next day can be excused without a fold, and by which numbers.
 
-A calm log has no finding, no gap, nothing that waits for its cause, no condition that holds but the one that
-every healthy log waits with (RET-05, until its head goes). Then:
+A calm log has no finding, no gap, nothing that waits for its cause, no condition that holds but those that
+every healthy log waits with (RET-05, until its head goes; AUD-05, until its copies are read again). Then:
 
     time alone      changes nothing that is said of it before `until_ms`
     readings        of a known life, that leave its start where it is, and of the leader's watermark that does
@@ -28,7 +28,8 @@ from rules.machine.terms import Terms
 
 NEVER_MS = 2**62
 _STAYS_MISSING = frozenset({"cause_unknown", "coalesced", "unread_kind", "too_many"})
-EXPIRY = "RET-05"
+# What every healthy log waits with: its head for its end, its copies for the next look at them.
+WAITED_WITH = frozenset({"RET-05", "AUD-05"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ def _waits(state: LogState) -> bool:
         or state.topic_deletion_due_ms is not None
         or any(not each.is_decided or each.is_unjustified for each in state.removals)
         or any(each.sort == "request" for each in state.permits)
-        or any(key.partition("|")[0] != EXPIRY for key in state.pending)
+        or any(key.partition("|")[0] not in WAITED_WITH for key in state.pending)
     )
 
 
@@ -161,10 +162,10 @@ def _heard(state: LogState) -> tuple[HeardTo, ...] | None:
 
 
 def _until(state: LogState, terms: Terms) -> int | None:
-    """When the first condition that holds would be found; None where one holds that is not the head's."""
+    """When the first condition that holds would be found; None where one is not WAITED_WITH."""
     until_ms = NEVER_MS
     for each in holds(state, terms):
-        if each.rule_id != EXPIRY or each.since_ms is None:
+        if each.rule_id not in WAITED_WITH or each.since_ms is None:
             return None
         until_ms = min(until_ms, each.since_ms + each.grace_ms)
     return until_ms

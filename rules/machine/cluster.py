@@ -17,7 +17,6 @@ from rules.events import (
     EvidenceGap,
     IsrChanged,
     LeaderChanged,
-    LossAccepted,
     Operation,
     OperationAuthorised,
     PolicyDeclared,
@@ -28,9 +27,9 @@ from rules.events import (
     TopicDeleted,
 )
 from rules.machine import authority, fabricated
-from rules.machine.findings import close, close_covered, happened
+from rules.machine.findings import close_covered, happened
 from rules.machine.replicas import seen_in_sync
-from rules.machine.spans import cut, join, meet, normal, span
+from rules.machine.spans import cut, meet, normal, span
 from rules.machine.state import (
     EPOCHS_KEPT,
     TIMELINE_MAX,
@@ -357,17 +356,6 @@ def restored(state: LogState, event: Restored, terms: Terms) -> None:
     state.rises = [each for each in state.rises if not meet(span(each.start, each.end), whole)]
     everything = normal((start, end) for _, start, end in state.restores)
     close_covered(state, everything, at_ms, "restored", LOSSES)
-
-
-def loss_accepted(state: LogState, event: LossAccepted, terms: Terms) -> None:
-    by = f"accepted by {event.principal}"
-    if event.start_offset < event.end_offset:
-        whole = span(event.start_offset, event.end_offset)
-        state.accepted = join(state.accepted, whole)
-        close_covered(state, whole, event.occurred_at_ms, by, LOSSES)
-        for found in state.findings.values():
-            if not found.ranges and found.rule_id in LOSSES and event.start_offset == 0:
-                close(found, event.occurred_at_ms, by)
 
 
 def evidence_gap(state: LogState, event: EvidenceGap, terms: Terms, speaker: Speaker) -> None:

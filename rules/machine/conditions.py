@@ -15,14 +15,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rules.machine import authority, coverage
+from rules.machine import authority, coverage, scrubs
 from rules.machine.authority import TOTAL, UNLIMITED
 from rules.machine.findings import opened
 from rules.machine.obligations import in_doubt
 from rules.machine.spans import NONE, Spans, count, cut, join, meet, span
-from rules.machine.state import Copy, LogState, Pending, Replica
+from rules.machine.state import Copy, Found, LogState, Pending, Replica
 from rules.machine.terms import DAY_MS, Terms
 from rules.machine.untrue import untrue
+from rules.policy.quantities import write_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +55,8 @@ def watch(state: LogState, terms: Terms, now_ms: int, known: Holding | None = No
     holding = {each.key: each for each in holds(state, terms)} if known is None else known
     for key in [key for key in state.pending if key not in holding]:
         del state.pending[key]
-        found = state.findings.get(key)
-        if found is not None and found.cleared_ms is None:
-            found.cleared_ms = now_ms
+        if key in state.findings:
+            _clear(state.findings[key], now_ms)
     for key, each in holding.items():
         pending = state.pending.get(key)
         if pending is None:
@@ -69,7 +69,14 @@ def watch(state: LogState, terms: Terms, now_ms: int, known: Holding | None = No
         due_ms = pending.since_ms + terms.grace_of(each.rule_id, each.grace_ms)
         if due_ms <= now_ms and not _is_doubtful(state, key):
             _open(state, each, pending, due_ms)
+        elif pending.since_ms > now_ms and key in state.findings:
+            _clear(state.findings[key], now_ms)  # it was so, and is only to come again
     return holding
+
+
+def _clear(found: Found, now_ms: int) -> None:
+    if found.cleared_ms is None:
+        found.cleared_ms = now_ms
 
 
 def _is_doubtful(state: LogState, key: str) -> bool:
@@ -106,6 +113,7 @@ def holds(state: LogState, terms: Terms) -> Iterator[Condition]:
         yield from _covered(state, leader, terms)
     yield from _expired(state, leader, terms)
     yield from _copies(state, terms)
+    yield from _unread(state)
     yield from _tables(state, terms)
     yield from _brokers_differ(state, terms)
 
@@ -339,6 +347,22 @@ def _copies(state: LogState, terms: Terms) -> Iterator[Condition]:
                 grace_ms=0,
                 note="an object is there that the metadata does not know",
             )
+
+
+def _unread(state: LogState) -> Iterator[Condition]:
+    """AUD-05, of scrubs: one for the log, for as long as any copy waits longer than the policy says."""
+    waits = scrubs.due(state)
+    if waits is not None:
+        yield Condition(
+            rule_id="AUD-05",
+            subject="log",
+            anchor="scrub",
+            severity="W",
+            grace_ms=0,
+            ranges=span(waits.copy.base, waits.copy.end),
+            since_ms=waits.since_ms,
+            note=f"no copy is to be unread for {write_time(waits.interval_ms)}, and this one is",
+        )
 
 
 def _of_copy(copy: Copy, rule_id: str, severity: str, *, note: str, since_ms: int | None = None) -> Condition:

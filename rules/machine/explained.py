@@ -22,13 +22,13 @@ from rules.catalogue import rule
 from rules.events import Event, LogEvent
 from rules.machine import authority, coverage
 from rules.machine.authority import LOCAL, TOTAL, UNLIMITED
+from rules.machine.findings import own_id
 from rules.machine.fold import fold, step
 from rules.machine.justified import as_piece
 from rules.machine.spans import Spans, count, cut, join, meet, normal, span
 from rules.machine.state import Found, LogState, Segment, newborn
 from rules.machine.terms import Terms
 from rules.machine.told import Told, concerns, in_order
-from rules.machine.verdict import own_id
 from rules.moments import write_moment
 
 CITED_MAX = 50

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 
+from rules.catalogue import rule
 from rules.machine.spans import NONE, Spans, covers, cut, join, normal
 from rules.machine.state import FINDINGS_MAX, Found, LogState
 from rules.severities import GRAVEST_FIRST
@@ -36,6 +37,12 @@ def subject_of(state: LogState, subject: str) -> str:
         return f"{cluster_id}/{topic_id}"
     log = f"{cluster_id}/{topic_id}/{partition}"
     return log if subject == "log" else f"{log}/{subject}"
+
+
+def own_id(state: LogState, found: Found) -> str:
+    """The id that it is told under."""
+    subject = subject_of(state, found.subject)
+    return finding_id(found.rule_id, rule(found.rule_id).major, subject, found.anchor)
 
 
 def happened(

@@ -59,6 +59,7 @@ from rules.events import (
     Truncated,
 )
 from rules.machine import (
+    accepted,
     authority,
     cluster,
     conditions,
@@ -110,7 +111,7 @@ HANDLERS: Mapping[type[Event], Handler] = {
     OperationAuthorised: cluster.operation_authorised,
     RecordsDeleteRequested: cluster.records_delete_requested,
     Restored: cluster.restored,
-    LossAccepted: cluster.loss_accepted,
+    LossAccepted: accepted.loss_accepted,
 }
 _WITH_SPEAKER: Mapping[type[Event], Callable[..., None]] = {
     TierState: tier.tier_state,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from rules.events import Inventory, Scrubbed, ScrubDepth, ScrubOutcome
-from rules.machine import coverage
+from rules.machine import coverage, scrubs
 from rules.machine.findings import happened
 from rules.machine.spans import span
 from rules.machine.state import Copy, LogState
@@ -23,6 +23,7 @@ def scrubbed(state: LogState, event: Scrubbed, terms: Terms) -> None:
     copy = state.tier.get(event.segment_id)
     if copy is None or copy.state != coverage.FINISHED:
         return
+    scrubs.looked_at(copy, event)
     at_ms, key = event.occurred_at_ms, event.object_key
     if event.scrub_outcome is ScrubOutcome.VERIFIED:
         copy.missing.pop(key, None)

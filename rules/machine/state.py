@@ -111,6 +111,7 @@ class Copy:
     is_restored: bool = False
     is_versioned: bool = False  # its objects have versions, which outlive a deletion
     epochs: tuple[tuple[int, int], ...] = ()  # epoch and its first offset in it, where they were said
+    read_ms: int | None = None  # when it was last read back as a whole
 
     @property
     def state(self) -> str:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from rules.catalogue import RULES, rule, rule_set_hash
+from rules.catalogue import RULES, rule_set_hash
 from rules.machine import authority, coverage
 from rules.machine.causes import parents, root_of
-from rules.machine.findings import finding_id, subject_of
+from rules.machine.findings import own_id, subject_of
 from rules.machine.spans import Spans, count
 from rules.machine.state import Found, LogState
 from rules.machine.terms import Suppression, Terms
@@ -194,12 +194,6 @@ def judgement_hash(judgements: Iterable[Judgement]) -> str:
         for each in judgements
     )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def own_id(state: LogState, found: Found) -> str:
-    return finding_id(
-        found.rule_id, rule(found.rule_id).major, subject_of(state, found.subject), found.anchor
-    )
 
 
 def _status(found: Found, *, is_complete: bool) -> Status:

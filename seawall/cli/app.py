@@ -44,6 +44,7 @@ VERBS: Mapping[str, str] = {
     "scaler": "seawall.cli.scaler",
     "alerts": "seawall.cli.alerts",
     "hold": "seawall.cli.hold",
+    "authorise": "seawall.cli.authorise",
     "remediate": "seawall.cli.remediate",
     "replay": "seawall.cli.replay",
 }

@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from audit_engine.spool import EmitterName, Spool
 from audit_engine.topic.kafka import Publisher, ensure_audit_topic
-from rules.events import Event
+from rules.events import EmitterClosed, Event
 from rules.identity import LogId
 from seawall.connections import kafka_config
 from seawall.settings import Settings
@@ -102,16 +103,24 @@ class NoEvents:
 class Evidence:
     """The events of one run, on disk before anything else, and on their way to Kafka."""
 
-    def __init__(self, spool: Spool, publisher: Publisher) -> None:
-        self._spool, self._publisher = spool, publisher
+    def __init__(self, spool: Spool, publisher: Publisher, cluster_id: str) -> None:
+        self._spool, self._publisher, self._cluster_id = spool, publisher, cluster_id
         self.set_aside = spool.set_aside
 
     def emit_many(self, events: Sequence[Event]) -> None:
         self._spool.emit_many(events)
 
     def close(self, beat: Callable[[Spool], None]) -> int:
-        """Say how far it counted, and wait for Kafka; how many events it does not have yet."""
+        """Say how far it counted, and that it ends, and wait for Kafka; how many events that has not yet."""
         beat(self._spool)
+        counted = self._spool.counters()
+        closed = EmitterClosed(
+            event_id=str(uuid.uuid4()),
+            occurred_at_ms=now_ms(),
+            cluster_id=self._cluster_id,
+            event_count=counted.emitted + counted.lost,
+        )
+        self._spool.emit(closed)
         self._publisher.stop(PUBLISH_S)
         return self._spool.counters().pending
 
@@ -129,7 +138,7 @@ def evidence(settings: Settings, folder: Path, cluster_id: str, sort: str = "scr
     with Spool(folder / SPOOL_NAME, name) as spool:
         ensure_audit_topic(config)
         with Publisher(spool, config) as publisher:
-            yield Evidence(spool, publisher)
+            yield Evidence(spool, publisher, cluster_id)
 
 
 def emitter(folder: Path, sort: str = "scrub") -> str:

@@ -17,6 +17,7 @@ from audit_engine.run.decisions import Decision
 from audit_engine.run.decisions.spark import Decisions
 from audit_engine.run.errors import NoSuchFinding
 from audit_engine.tables.results import FINDINGS, RUNS, STATEMENTS
+from rules.identity import LogId
 from rules.severities import GRAVEST_FIRST
 
 
@@ -54,7 +55,8 @@ class Verdicts:
         )
         if row["run"] is None:
             return None
-        [wrote] = DeltaTable.forPath(self._spark, path).history(1).select("timestamp").collect()
+        history = DeltaTable.forPath(self._spark, path).history().where("operation = 'WRITE'")
+        [wrote] = history.orderBy(F.desc("version")).limit(1).select("timestamp").collect()
         return Unfinished(run=row["run"], wrote_ms=int(wrote["timestamp"].timestamp() * 1000))
 
     def findings(self) -> list[dict[str, Any]]:
@@ -92,6 +94,17 @@ class Verdicts:
             for row in sorted(rows, key=lambda row: row["partition"])
             if row["topic"] == topic and partition in (None, row["partition"])
         ]
+
+    def logs(self, subject: str) -> dict[LogId, str]:
+        """The logs of a finding's topic that the last run judged, each with the topic's name."""
+        cluster_id, _, rest = subject.partition("/")
+        topic_id = rest.partition("/")[0]
+        last = self.runs(1)
+        if not last:
+            return {}
+        same = (F.col("cluster_id") == cluster_id) & (F.col("topic_id") == topic_id)
+        rows = self.rows_of(STATEMENTS, last[0]).where(same).select("partition", "topic").collect()
+        return {LogId(cluster_id, topic_id, row["partition"]): row["topic"] for row in rows}
 
     def _of_last(self, name: str, *columns: str) -> list[dict[str, Any]]:
         last = self.runs(1)

@@ -19,6 +19,7 @@ audit = verb_group(
         "suppress": "seawall.cli.audit.decide",
         "ack": "seawall.cli.audit.decide",
         "accept-gap": "seawall.cli.audit.decide",
+        "accept-loss": "seawall.cli.audit.accept_loss",
     },
     help="Keep the evidence of what happened to each log, and judge it: docs/INGEST.md, docs/AUDIT.md.",
     short_help="Keep the evidence of each log, and judge it.",

@@ -13,7 +13,7 @@ import pytest
 from audit_engine.spool import EmitterName, Spool
 from audit_engine.wire import decode
 from audit_engine.wire.envelope import Envelope
-from rules.events import Heartbeat, Inventory, Scrubbed, ScrubOutcome
+from rules.events import EmitterClosed, Heartbeat, Inventory, Scrubbed, ScrubOutcome
 from seawall.cli.tier.scrub import _exit_code, _left
 from seawall.events.kafka import hear
 from seawall.local.broker import LocalCluster
@@ -93,7 +93,7 @@ def totals(ran: Called) -> dict[str, Any]:
 def test_what_a_broker_wrote_is_verified_and_told(
     tiered: Tiered, broker: LocalCluster, seawall: Seawall, tmp_path: Path
 ) -> None:
-    """Each object of each copy, every byte; one event each, the log's inventory, and how far it counted."""
+    """Each object of each copy, every byte; one event each, the log's inventory, how far it counted, and that it ends."""
     ran = seawall("--json", "--all")
 
     assert (ran.status, ran.stderr) == (0, "")
@@ -111,8 +111,10 @@ def test_what_a_broker_wrote_is_verified_and_told(
     assert {each.scrub_outcome for each in scrubbed} == {ScrubOutcome.VERIFIED}
     [inventory] = [each for each in events if isinstance(each, Inventory)]
     assert (inventory.log, inventory.object_count) == (tiered.log, len(wanted))
-    assert isinstance(events[-1], Heartbeat)
-    assert events[-1].last_seq == len(events) - 2
+    *_, beat, closed = events
+    assert isinstance(beat, Heartbeat)
+    assert isinstance(closed, EmitterClosed)
+    assert (beat.last_seq, closed.event_count) == (len(events) - 3, len(events) - 1)
 
 
 def test_a_budget_is_kept_over_runs_and_said(tiered: Tiered, seawall: Seawall) -> None:
