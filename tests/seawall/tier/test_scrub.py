@@ -93,7 +93,8 @@ def totals(ran: Called) -> dict[str, Any]:
 def test_what_a_broker_wrote_is_verified_and_told(
     tiered: Tiered, broker: LocalCluster, seawall: Seawall, tmp_path: Path
 ) -> None:
-    """Each object of each copy, every byte; one event each, the log's inventory, how far it counted, and that it ends."""
+    """Each object of each copy, every byte; one event each, the log's inventory, how far it counted, and that
+    it ends."""
     ran = seawall("--json", "--all")
 
     assert (ran.status, ran.stderr) == (0, "")
