@@ -10,9 +10,7 @@ Owns the form. Refuses a report that any byte was changed in.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from typing import Any
 
 from backup.errors import BackupError
 from backup.plan.values import LostBecause, Plan, Range
+from backup.signing import is_signed, signature
 from backup.tier.apply import Restoration
 from rules.identity import ObjectRef
 from tiering.segments.json_fields import canonical
@@ -103,11 +102,10 @@ def _gaps(plan: Plan) -> list[list[Any]]:
 def signed(members: Mapping[str, Any], key: bytes | None) -> str:
     """The whole file."""
     spelled = canonical(members)
-    signature = None if key is None else _signature(spelled, key)
     whole = {
         "seawall_restore": members,
         "sha256": hashlib.sha256(spelled).hexdigest(),
-        "signature": signature,
+        "signature": None if key is None else signature(spelled, key),
     }
     return json.dumps(whole, indent=1) + "\n"
 
@@ -117,17 +115,13 @@ def checked(content: bytes, key: bytes | None, path: str) -> Mapping[str, Any]:
     try:
         whole = json.loads(content)
         members = whole["seawall_restore"]
-        told, signature = whole["sha256"], whole["signature"]
+        told, told_signature = whole["sha256"], whole["signature"]
         spelled = canonical(members)
     except (ValueError, KeyError, TypeError):
         raise ReportUnusable(path=path, why="it has not the form of one") from None
     if hashlib.sha256(spelled).hexdigest() != told:
         raise ReportUnusable(path=path, why="it was changed since it was written")
-    if key is not None and not hmac.compare_digest(_signature(spelled, key), str(signature)):
+    if key is not None and not is_signed(spelled, key, told_signature):
         raise ReportUnusable(path=path, why="its signature is not by this key")
     found: Mapping[str, Any] = members
     return found
-
-
-def _signature(spelled: bytes, key: bytes) -> str:
-    return "v1," + base64.b64encode(hmac.new(key, spelled, hashlib.sha256).digest()).decode("ascii")

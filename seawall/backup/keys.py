@@ -28,6 +28,11 @@ def report_key(given: Path | None, folder: Path) -> bytes:
             file.write(
                 SECRET_PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode("ascii") + "\n"
             )
+    return key_in(path)
+
+
+def key_in(path: Path) -> bytes:
+    """The secret that a file has."""
     try:
         return secret_of(path.read_text(encoding="ascii"))
     except (ValueError, UnicodeDecodeError) as refused:

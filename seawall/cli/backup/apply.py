@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 
 from backup.plan import Plan
-from backup.plan.file import read_plan
 from backup.plan.render import days, lines_of, size
 from backup.report import members_of, signed
 from backup.tier.apply import Restoration
@@ -24,6 +23,7 @@ from backup.tier.ports import WORKERS, Progress
 from rules.moments import write_moment
 from rules.policy.quantities import read_bytes
 from seawall.cli.backup.options import BACKUP, StateDir, settings_of
+from seawall.cli.backup.signed import SignedWith, plan_from
 from seawall.cli.exit_codes import CLEAN
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region
 from seawall.settings import Settings
@@ -56,6 +56,7 @@ def apply(
             "--sign-with", metavar="FILE", help="A whsec_... secret, instead of this host's own key."
         ),
     ] = None,
+    signed_with: SignedWith = None,
     principal: Annotated[
         str | None,
         typer.Option("--as", metavar="WHO", help="Who answers for it; by default whoever runs this."),
@@ -87,7 +88,7 @@ def apply(
     settings = settings_of(
         context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
     )
-    planned = read_plan(plan)
+    planned = plan_from(plan, signed_with)
     if not confirm:
         _only_checked(settings, planned)
         raise typer.Exit(CLEAN)

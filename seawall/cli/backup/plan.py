@@ -15,6 +15,7 @@ from backup.plan.make import Wish, make_plan
 from backup.plan.render import lines_of
 from rules.events import RestoreTarget
 from rules.policy.quantities import read_time
+from seawall.backup.keys import key_in
 from seawall.cli.audit.options import TablesAt, tables_at
 from seawall.cli.backup.options import TopicId, checked_target, moment, offsets, settings_of
 from seawall.cli.exit_codes import CLEAN, FINDINGS
@@ -33,6 +34,12 @@ def plan(
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write the plan; else it is shown only."),
+    ] = None,
+    sign_with: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign-with", metavar="FILE", help="Sign the plan's file with this whsec_... secret; see apply."
+        ),
     ] = None,
     finding: Annotated[
         str | None,
@@ -84,6 +91,9 @@ def plan(
     if (target is None) == (finding is None):
         raise typer.BadParameter("name the log as TOPIC:PARTITION, or a finding, and not both")
     checked_target(target, needs_partition=True)
+    if sign_with is not None and out is None:
+        raise typer.BadParameter("it is only shown, not signed: name --out", param_hint="--sign-with")
+    key = None if sign_with is None else key_in(sign_with)
     settings = settings_of(
         context,
         bootstrap=bootstrap,
@@ -107,7 +117,7 @@ def plan(
         )
     made = _made(settings, target, topic_id, found, wish)
     if out is not None:
-        write_plan(out, made)
+        write_plan(out, made, key)
     if as_json:
         typer.echo(json.dumps({"seawall_plan": made.hash, "body": members_of(made.body)}, indent=2))
     else:

@@ -24,11 +24,11 @@ from backup.logdir.replica import Wanted
 from backup.logdir.retention import keeping
 from backup.logdir.ticket import read_ticket, ticket_of, write_ticket
 from backup.plan import Plan
-from backup.plan.file import read_plan
 from backup.plan.render import lines_of, size
 from rules.events import RestoreTarget
 from seawall.cli.backup.bars import stepping_bar
 from seawall.cli.backup.options import StateDir, settings_of
+from seawall.cli.backup.signed import SignedWith, plan_from
 from seawall.cli.exit_codes import CLEAN
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Prefix, Region
 from seawall.settings import Settings
@@ -68,6 +68,7 @@ def restore_logdir(
         bool, typer.Option("--put-retention-back", help="Undo --set-retention, once you are done.")
     ] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Segments fetched at once.")] = 4,
+    signed_with: SignedWith = None,
     principal: Annotated[
         str | None, typer.Option("--as", metavar="WHO", help="Who answers for it; by default who runs this.")
     ] = None,
@@ -93,7 +94,7 @@ def restore_logdir(
     settings = settings_of(
         context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
     )
-    planned = read_plan(plan)
+    planned = plan_from(plan, signed_with)
     work = _Work(settings=settings, planned=planned, plan=plan, workers=workers)
     if put_retention_back:
         work.retention_back()

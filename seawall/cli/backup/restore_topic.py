@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from backup.plan import Plan
-from backup.plan.file import read_plan
 from backup.plan.render import lines_of, size
 from backup.topic.replay import Job, Replayed
 from rules.events import RestoreTarget
 from seawall.cli.backup.options import StateDir, settings_of
+from seawall.cli.backup.signed import SignedWith, plan_from
 from seawall.cli.exit_codes import CLEAN, PARTIAL
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Prefix, Region
 from seawall.settings import Settings, load
@@ -47,6 +47,7 @@ def restore_topic(
         typer.Option("--map", metavar="FILE", help="Where the offset map goes; by default beside the plan."),
     ] = None,
     confirm: Annotated[bool, typer.Option("--confirm", help="Do it; else it is only told.")] = False,
+    signed_with: SignedWith = None,
     principal: Annotated[
         str | None, typer.Option("--as", metavar="WHO", help="Who answers for it; by default who runs this.")
     ] = None,
@@ -71,7 +72,7 @@ def restore_topic(
     settings = settings_of(
         context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
     )
-    planned = read_plan(plan)
+    planned = plan_from(plan, signed_with)
     target = settings if to_settings is None else load(file=to_settings).settings
     if not confirm:
         typer.echo("\n".join(lines_of(planned)))

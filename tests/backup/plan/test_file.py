@@ -140,3 +140,27 @@ def test_a_long_plan_is_read_by_its_sums() -> None:
 
     assert "piece and 980 more" in lines_of(long)
     assert len(lines_of(long)) < 40
+
+
+KEY = b"k" * 32
+
+
+def test_who_has_the_key_takes_no_other_plan() -> None:
+    """Signed it reads back; unsigned, by another key, or with a signature of another plan it is refused."""
+    signed = text_of(plan(), KEY)
+    other = text_of(plan(topic="payroll"), b"o" * 32)
+
+    assert plan_of_text(signed.encode(), "p.json", KEY) == plan()
+    for refused, why in (
+        (text_of(plan()), "not signed"),
+        (other, "not by this key"),
+        (json.dumps(json.loads(other) | {"signature": json.loads(signed)["signature"]}), "not by this key"),
+        (json.dumps(json.loads(signed) | {"signature": None}), "not by this key"),
+    ):
+        with pytest.raises(PlanEdited, match=why):
+            plan_of_text(refused.encode(), "p.json", KEY)
+
+
+def test_a_signed_plan_is_one_to_who_has_no_key() -> None:
+    """The hash is held as ever; the signature is not asked for."""
+    assert plan_of_text(text_of(plan(), KEY).encode(), "p.json") == plan()
