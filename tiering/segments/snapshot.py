@@ -99,11 +99,15 @@ def write(folder: Path, partition: int, snapshot: bytes) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     place = path_of(folder, partition)
     beside = place.with_suffix(".tmp")
-    with beside.open("wb") as file:
-        file.write(snapshot)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(place)
+    try:
+        with beside.open("wb") as file:
+            file.write(snapshot)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(place)
+    except OSError:
+        beside.unlink(missing_ok=True)  # on a full disk, what was written of it is in everybody's way
+        raise
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

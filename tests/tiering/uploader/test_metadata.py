@@ -12,7 +12,7 @@ from tiering.segments.codec import encode_log, encode_segment
 from tiering.segments.keys import log_key, segment_key
 from tiering.segments.records import LogId, LogRecord, SegmentObjects, SegmentRecord, SegmentState
 from tiering.segments.table import ReferenceTable, TopicRecord
-from tiering.uploader.errors import NotFollowed
+from tiering.uploader.errors import MetadataSilent, NotFollowed
 from tiering.uploader.metadata import Metadata
 
 
@@ -85,3 +85,19 @@ def test_a_log_record_behind_a_claim_is_not_taken_for_the_one_that_followed_it(t
     view = topic.metadata.view(LOG)
     assert view is not None
     assert view.record_offset == 4
+
+
+def test_what_the_topic_took_and_never_gives_back_is_an_error_in_time() -> None:
+    """The deadline ends the wait. The record may be in the topic, and does not count for us yet."""
+
+    class Silent:
+        def append(self, log: LogId, key: bytes, value: bytes) -> int:
+            return 7
+
+    metadata = Metadata(ReferenceTable([new_table()]), Silent(), deadline_s=0.05)
+
+    with pytest.raises(MetadataSilent) as silent:
+        metadata.publish_log(log_record(1, epochs=((1, 0),)))
+
+    assert (silent.value.offset, silent.value.waited_s) == (7, 0.05)
+    assert metadata.view(LOG) is None
