@@ -66,7 +66,6 @@ class Restore:
     wanted: Wanted
     pieces: Sequence[Piece]
     start: int
-    is_remote: bool = False  # Kafka's own tiered storage is on: the log start is the checkpoint's entry alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +259,7 @@ def _names(files: Sequence[NewFile], folder: Path, directory: Path) -> tuple[str
 def _entry(files: Sequence[NewFile], asked: Restore, first_base: int) -> int | None:
     """The checkpoint's entry: Kafka keeps one only where the log starts inside its first segment."""
     first = files[0].base_offset if files else first_base
-    return asked.start if asked.start > first or asked.is_remote else None
+    return asked.start if asked.start > first else None
 
 
 def _commit(

@@ -25,6 +25,11 @@ from tiering.cluster.interface import (
 from tiering.segments.records import SegmentRecord
 
 DEFAULT_CHECK_MS = 300_000  # log.retention.check.interval.ms, where a broker does not tell
+KAFKAS_OWN_TIER = (
+    "Kafka's own tiered storage (KIP-405) is on for the topic: where its log begins is then a matter of the"
+    " brokers' tier and of a checkpoint, and files that are put before those on the disk belong to neither;"
+    " restore to target topic"
+)
 CHECK_INTERVAL = "log.retention.check.interval.ms"
 
 
@@ -55,11 +60,6 @@ class Prospect:
     settings: Mapping[int, TopicSettings]
     check_interval_ms: int
 
-    @property
-    def is_remote(self) -> bool:
-        """Kafka's own tiered storage (KIP-405) is on for the topic."""
-        return any(each.remote_storage_enable.value for each in self.settings.values())
-
     def complaints(
         self, records: Iterable[SegmentRecord], *, live_bytes: int | None, until_ms: int
     ) -> list[str]:
@@ -72,7 +72,6 @@ class Prospect:
             "brokers_to_stop": list(self.outage.stopping),
             "start_first": self.outage.brokers[0],
             "goes_offline": [f"{topic}-{partition}" for topic, partition in self.outage.offline],
-            "remote_storage": self.is_remote,
         }
 
 
@@ -91,11 +90,14 @@ def look(cluster: Cluster, log: LogId, topic: str) -> Prospect:
         raise CannotRestore(log=log, why="it has no leader: nobody tells whose history counts")
     seen = _known(log, cluster.topic_settings([topic])[topic])
     brokers = [_known(log, cluster.broker_settings(each)) for each in stopped.brokers]
+    settings = {each.broker_id: seen.as_seen_by(each) for each in brokers}
+    if any(each.remote_storage_enable.value for each in settings.values()):
+        raise CannotRestore(log=log, why=KAFKAS_OWN_TIER)
     offsets = _known(log, cluster.leader_offsets([named])[named])
     return Prospect(
         outage=stopped,
         log_start=offsets.log_start,
-        settings={each.broker_id: seen.as_seen_by(each) for each in brokers},
+        settings=settings,
         check_interval_ms=max(map(_check_interval_ms, brokers)),
     )
 

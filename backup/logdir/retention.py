@@ -18,7 +18,6 @@ from tiering.cluster.settings import TopicSettings
 from tiering.segments.records import SegmentRecord
 
 KEEPING = {"retention.ms": "-1", "retention.bytes": "-1"}
-KEEPING_LOCALLY = {"local.retention.ms": "-1", "local.retention.bytes": "-1"}
 
 
 def complaints(
@@ -44,9 +43,3 @@ def complaints(
                 f"on broker {broker_id} retention is {each.local_bytes} bytes, and the log would have "
                 f"{size_bytes}"
             )
-
-
-def keeping(settings: Iterable[TopicSettings]) -> dict[str, str]:
-    """The topic's own settings under which nothing of it is deleted."""
-    is_remote = any(each.remote_storage_enable.value for each in settings)
-    return {**KEEPING, **(KEEPING_LOCALLY if is_remote else {})}

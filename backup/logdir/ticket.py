@@ -23,13 +23,12 @@ COUNTS_FOR_MS = 4 * 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """`brokers` in the order in which they start; `is_remote`: Kafka's own tiered storage is on."""
+    """`brokers` in the order in which they start."""
 
     plan: str
     checked_at_ms: int
     brokers: tuple[int, ...]
     offline: tuple[str, ...]
-    is_remote: bool
     check_interval_ms: int
 
 
@@ -40,7 +39,6 @@ def ticket_of(prospect: Prospect, plan_hash: str, now_ms: int) -> Ticket:
         checked_at_ms=now_ms,
         brokers=outage.brokers,
         offline=tuple(f"{topic}-{partition}" for topic, partition in outage.offline),
-        is_remote=prospect.is_remote,
         check_interval_ms=prospect.check_interval_ms,
     )
 

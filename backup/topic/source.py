@@ -10,7 +10,7 @@ transaction that it would have been in is not committed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol
 
 from backup.errors import GapInTheMiddle, PieceUnreadable, WrongCluster
@@ -20,6 +20,7 @@ from rules.events import RestoreTarget
 from rules.identity import ObjectRef
 from tiering.store.errors import Missing
 from tiering.store.interface import Stored
+from workers.consumer.tasks import in_order
 
 READERS = 16
 
@@ -45,9 +46,8 @@ def check_plan(plan: Plan, cluster_id: str | None) -> None:
 
 def check_versions(plan: Plan, objects: Versions) -> None:
     """Raises PieceUnreadable, or what the store raises."""
-    with ThreadPoolExecutor(READERS, thread_name_prefix="seawall-source") as readers:
-        for _ in readers.map(lambda ref: _check(ref, objects), _read(plan.body.pieces)):
-            pass
+    for _ in in_order(_read(plan.body.pieces), partial(_check, objects), threads=READERS):
+        pass
 
 
 def _read(pieces: tuple[Piece, ...]) -> Iterator[ObjectRef]:
@@ -55,7 +55,7 @@ def _read(pieces: tuple[Piece, ...]) -> Iterator[ObjectRef]:
         yield from (piece.log_object, piece.aux_object)
 
 
-def _check(ref: ObjectRef, objects: Versions) -> None:
+def _check(objects: Versions, ref: ObjectRef) -> None:
     try:
         stored = objects.head(ref.key, ref.version_id)
     except Missing as gone:

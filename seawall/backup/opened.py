@@ -67,8 +67,6 @@ class Opened:
 
     def ports(self, sink: Sink, principal: str, rate: int | None, **other: object) -> Ports:
         """What a restore to the tier is given. `rate`: bytes a second that the store is asked to copy."""
-        burst = min(BURST_BYTES, rate or BURST_BYTES)
-        throttle = Throttle(bytes_per_s=rate, burst_bytes=burst, clock=time.monotonic, sleep=time.sleep)
         return Ports(
             cluster_id=self.cluster_id,
             table=self.table,
@@ -79,9 +77,15 @@ class Opened:
             sink=sink,
             principal=principal,
             now_ms=now_ms,
-            pace=throttle.take,
+            pace=pace_of(rate),
             **other,  # type: ignore[arg-type]  # the ports' own fields, by name
         )
+
+
+def pace_of(rate: int | None) -> Callable[[int], object]:
+    """What waits for its turn; for any number of threads."""
+    burst = min(BURST_BYTES, rate or BURST_BYTES)
+    return Throttle(bytes_per_s=rate, burst_bytes=burst, clock=time.monotonic, sleep=time.sleep).take
 
 
 @contextmanager

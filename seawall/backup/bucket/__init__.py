@@ -11,6 +11,7 @@ from typing import Any
 
 from seawall.doctor.finding import Finding, fail, ok, unknown, warn
 
+LOCK = "s3 object lock"
 ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
 
@@ -38,6 +39,22 @@ class Rule:
 
     def covers(self, prefix: str) -> bool:
         return prefix.startswith(self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Object Lock is on; `days` of the default retention, None where there is none."""
+
+    days: int | None
+
+
+def lock_of(members: Mapping[str, Any]) -> Lock | None:
+    """As S3 tells it; None if it is off."""
+    if members.get("ObjectLockEnabled") != "Enabled":
+        return None
+    default = members.get("Rule", {}).get("DefaultRetention", {})
+    days = default.get("Days", default["Years"] * 365 if "Years" in default else None)
+    return Lock(days)
 
 
 def rule_of(members: Mapping[str, Any]) -> Rule | None:
@@ -84,6 +101,23 @@ def judge_lifecycle(rules: Sequence[Rule] | Unread, prefix: str, window_days: in
         yield warn("s3 lifecycle", "no rule ever takes removed versions: they cost for ever", remedy)
     elif not live and not short:
         yield ok("s3 lifecycle", f"removed versions stay for the window of {window_days} days")
+
+
+def judge_lock(lock: Lock | Unread | None, window_days: int) -> Iterator[Finding]:
+    """Whether a version can be kept from whoever may delete one; `None`: there is no Object Lock."""
+    subject = LOCK
+    if isinstance(lock, Unread):
+        yield unknown(subject, lock.why, lock.remedy)
+    elif lock is None:
+        remedy = "Enable Object Lock on the bucket; some stores allow that only when the bucket is created."
+        yield fail(subject, "not enabled: a pin or a hold would bind Seawall, but not the store", remedy)
+    elif lock.days is not None and lock.days < window_days:
+        remedy = f"Set the default retention to {window_days} days or more."
+        why = f"keeps a version for {lock.days} days from its writing; the window is {window_days}"
+        yield fail(subject, f"the default retention {why}", remedy)
+    else:
+        told = "no default retention" if lock.days is None else f"default retention {lock.days} days"
+        yield ok(subject, f"enabled, {told}")
 
 
 def judge_public(block: Mapping[str, bool] | Unread | None, is_public: bool | Unread) -> Iterator[Finding]:

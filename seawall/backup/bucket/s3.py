@@ -15,7 +15,17 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seawall.backup.bucket import Rule, Unread, judge_lifecycle, judge_public, rule_of
+from seawall.backup.bucket import (
+    LOCK,
+    Lock,
+    Rule,
+    Unread,
+    judge_lifecycle,
+    judge_lock,
+    judge_public,
+    lock_of,
+    rule_of,
+)
 from seawall.doctor.finding import Finding, fail, ok, skipped, unknown
 from seawall.doctor.s3 import examine
 from seawall.settings import S3Settings
@@ -31,21 +41,48 @@ _DEADLINES = Config(
 )
 PROBE = "seawall-backup-check"  # a key that is never an object
 PAGE_ENTRIES = 1000  # of fewer all could be delete markers, and there would be no version to try
-_NOTHING_SET = {"NoSuchLifecycleConfiguration", "NoSuchPublicAccessBlockConfiguration", "NoSuchBucketPolicy"}
+_NOTHING_SET = {
+    "NoSuchLifecycleConfiguration",
+    "NoSuchPublicAccessBlockConfiguration",
+    "NoSuchBucketPolicy",
+    "ObjectLockConfigurationNotFoundError",
+}
 
 
 def look(settings: S3Settings, prefix: str, window_days: int) -> Iterator[Finding]:
     """Everything that the promise of the window needs. `prefix` is the cluster's."""
-    yield from examine(settings)
+    yield from keeps_window(settings, prefix, window_days)
     if settings.bucket is None:
         return
+    client, bucket = _client(settings), settings.bucket
+    yield from judge_public(_block(client, bucket), _is_public(client, bucket))
+    yield from _own_rights(client, bucket, prefix)
+
+
+def keeps_window(settings: S3Settings, prefix: str, window_days: int) -> Iterator[Finding]:
+    """Of the bucket alone: versions, lock and lifecycle against the window."""
+    yield from (each for each in examine(settings) if each.subject != LOCK)
+    if settings.bucket is None:
+        return
+    client, bucket = _client(settings), settings.bucket
+    yield from judge_lock(_lock(client, bucket), window_days)
+    yield from judge_lifecycle(_rules(client, bucket), prefix, window_days)
+
+
+def _client(settings: S3Settings) -> S3Client:
     client: S3Client = boto3.Session(region_name=settings.region).client(
         "s3", endpoint_url=settings.endpoint_url, config=_DEADLINES
     )
-    bucket = settings.bucket
-    yield from judge_lifecycle(_rules(client, bucket), prefix, window_days)
-    yield from judge_public(_block(client, bucket), _is_public(client, bucket))
-    yield from _own_rights(client, bucket, prefix)
+    return client
+
+
+def _lock(client: S3Client, bucket: str) -> Lock | Unread | None:
+    asked = _asked(
+        lambda: client.get_object_lock_configuration(Bucket=bucket), "s3:GetBucketObjectLockConfiguration"
+    )
+    if isinstance(asked, Unread) or asked is None:
+        return asked
+    return lock_of(asked.get("ObjectLockConfiguration", {}))
 
 
 def _rules(client: S3Client, bucket: str) -> list[Rule] | Unread:

@@ -21,8 +21,7 @@ from backup.tier.apply import apply as carry_out
 from backup.tier.check import check
 from backup.tier.ports import WORKERS, Progress
 from rules.moments import write_moment
-from rules.policy.quantities import read_bytes
-from seawall.cli.backup.options import BACKUP, StateDir, settings_of
+from seawall.cli.backup.options import BACKUP, Report, SignWith, StateDir, rate_of, settings_of
 from seawall.cli.backup.signed import SignedWith, plan_from
 from seawall.cli.exit_codes import CLEAN
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region
@@ -34,28 +33,12 @@ if TYPE_CHECKING:
 WORKERS_MAX = 128
 
 
-def _rate(given: str | None) -> str | None:
-    if given is None:
-        return None
-    try:
-        return str(read_bytes(int(given) if given.isdigit() else given))
-    except ValueError as refused:
-        raise typer.BadParameter(f"must be {refused}") from refused
-
-
 def apply(
     context: typer.Context,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="What `seawall backup plan --out` wrote.")],
     confirm: Annotated[bool, typer.Option("--confirm", help="Do it; else it is only checked.")] = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Where the signed report goes.")
-    ] = None,
-    sign_with: Annotated[
-        Path | None,
-        typer.Option(
-            "--sign-with", metavar="FILE", help="A whsec_... secret, instead of this host's own key."
-        ),
-    ] = None,
+    report: Report = None,
+    sign_with: SignWith = None,
     signed_with: SignedWith = None,
     principal: Annotated[
         str | None,
@@ -63,7 +46,7 @@ def apply(
     ] = None,
     rate: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", callback=_rate, help="Have the store copy at most so much a second."),
+        typer.Option(metavar="SIZE", callback=rate_of, help="Have the store copy at most so much a second."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Objects copied at once.")] = WORKERS,
     state_dir: StateDir = None,

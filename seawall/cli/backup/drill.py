@@ -119,7 +119,7 @@ def _drilled(settings: Settings, elsewhere: Settings, planned: Plan) -> Drilled:
     from seawall.backup.drill import Drilled, compare
     from seawall.backup.drill.kafka import SCRATCH, consumed, delete_topic
     from seawall.backup.opened import now_ms
-    from seawall.cli.backup.restore_topic import _replayed
+    from seawall.cli.backup.restore_topic import replayed
     from seawall.connections import kafka_config, segment_store
     from tiering.reader.reader import TieredReader
 
@@ -127,7 +127,7 @@ def _drilled(settings: Settings, elsewhere: Settings, planned: Plan) -> Drilled:
     config = kafka_config(elsewhere, client_id="seawall-drill")
     began_s, at_ms = time.monotonic(), now_ms()
     try:
-        _replayed(settings, elsewhere, planned, scratch, None, {})
+        replayed(settings, elsewhere, planned, scratch, None, {})
         with TieredReader(segment_store(settings)) as reader:
             wanted = reader.records(plan_log(body), body.range.start, body.range.end)
             records, wrong = compare(wanted, consumed(config, scratch, body.log.partition))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from backup.plan import Range
+from rules.policy.quantities import read_bytes
 from seawall.cli.options import load_settings
 from seawall.cli.read.bounds import AtTime, parse_bound
 from seawall.cli.read.target import parse_target
@@ -37,6 +38,32 @@ StateDir: TypeAlias = Annotated[
         "--state-dir", metavar="DIR", help="Where events wait for Kafka, and the key of reports is."
     ),
 ]
+Report: TypeAlias = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Where the signed report goes.")
+]
+SignWith: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--sign-with", metavar="FILE", help="A whsec_... secret, instead of this host's own key."),
+]
+Rate: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--rate",
+        metavar="SIZE",
+        callback=lambda given: rate_of(given),
+        help="Read at most so much a second, such as 50MiB.",
+    ),
+]
+
+
+def rate_of(given: str | None) -> str | None:
+    """A size in bytes, as text: what typer has of an option."""
+    if given is None:
+        return None
+    try:
+        return str(read_bytes(int(given) if given.isdigit() else given))
+    except ValueError as refused:
+        raise typer.BadParameter(f"must be {refused}") from refused
 
 
 def moment(given: str) -> int:

@@ -17,7 +17,12 @@ from seawall.cli.options import Json
 
 def report(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `seawall backup apply --report` wrote.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="What apply, restore-logdir or restore-topic wrote with --report."
+        ),
+    ],
     sign_with: Annotated[
         Path | None, typer.Option("--sign-with", metavar="FILE", help="The secret that it was signed with.")
     ] = None,

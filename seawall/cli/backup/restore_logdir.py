@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,32 +15,25 @@ import typer
 
 from backup.catalogue.bytes import StoredPieces
 from backup.logdir.apply import Restore, Restored, check, restore
-from backup.logdir.errors import BrokerRuns, WouldBeDeleted
-from backup.logdir.lock import locked
+from backup.logdir.errors import WouldBeDeleted
 from backup.logdir.orchestrate import Here, check_after, places, restore_here, steps, try_undo
 from backup.logdir.prospect import Prospect, look
 from backup.logdir.replica import Wanted
-from backup.logdir.retention import keeping
+from backup.logdir.retention import KEEPING
 from backup.logdir.ticket import read_ticket, ticket_of, write_ticket
-from backup.plan import Plan
+from backup.plan import Plan, Range
 from backup.plan.render import lines_of, size
+from backup.plan.target import expect_target
+from backup.report import members_of_other
 from rules.events import RestoreTarget
+from seawall.backup.commands import Commands
 from seawall.cli.backup.bars import stepping_bar
-from seawall.cli.backup.options import StateDir, settings_of
+from seawall.cli.backup.options import Rate, Report, SignWith, StateDir, settings_of
 from seawall.cli.backup.signed import SignedWith, plan_from
 from seawall.cli.exit_codes import CLEAN
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Prefix, Region
 from seawall.settings import Settings
 from tiering.cluster.interface import LeaderOffsets, TopicPartition
-
-STOPPED_DEADLINE_S = 600.0
-UP_DEADLINE_S = 600.0
-POLL_S = 0.5
-REMOTE_STORAGE = (
-    "Kafka's own tiered storage is on for it: the log start is then the checkpoint's entry alone, which"
-    " is set; the brokers do not copy to their tier what lies below what they have copied already, so that"
-    " local retention, too, must keep the range; what the brokers' tier has lost of it stays lost there."
-)
 
 
 def restore_logdir(
@@ -68,6 +60,9 @@ def restore_logdir(
         bool, typer.Option("--put-retention-back", help="Undo --set-retention, once you are done.")
     ] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Segments fetched at once.")] = 4,
+    rate: Rate = None,
+    report: Report = None,
+    sign_with: SignWith = None,
     signed_with: SignedWith = None,
     principal: Annotated[
         str | None, typer.Option("--as", metavar="WHO", help="Who answers for it; by default who runs this.")
@@ -95,7 +90,11 @@ def restore_logdir(
         context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
     )
     planned = plan_from(plan, signed_with)
-    work = _Work(settings=settings, planned=planned, plan=plan, workers=workers)
+    expect_target(planned, RestoreTarget.LOG_DIRECTORY)
+    at_most = None if rate is None else int(rate)
+    work = _Work(settings=settings, planned=planned, plan=plan, workers=workers, rate=at_most)
+    who = principal or getpass.getuser()
+    reporting = _Reporting(file=report, sign_with=sign_with, state_dir=state_dir, principal=who)
     if put_retention_back:
         work.retention_back()
     elif not log_dir:
@@ -106,14 +105,14 @@ def restore_logdir(
             typer.echo(f"{directory}: {'as it was before' if found else 'nothing to undo'}")
     elif after:
         work.look_after(places(log_dir, work.wanted))
-        work.tell(principal or getpass.getuser(), places(log_dir, work.wanted), state_dir)
+        work.tell(who, places(log_dir, work.wanted), state_dir)
     elif not confirm:
         work.check(places(log_dir, work.wanted))
     elif stop is not None and start is not None:
-        work.all_here(places(log_dir, work.wanted), stop, start)
-        work.tell(principal or getpass.getuser(), places(log_dir, work.wanted), state_dir)
+        work.all_here(places(log_dir, work.wanted), stop, start, reporting)
+        work.tell(who, places(log_dir, work.wanted), state_dir)
     else:
-        work.apply(places(log_dir, work.wanted))
+        work.apply(places(log_dir, work.wanted), reporting)
     raise typer.Exit(CLEAN)
 
 
@@ -125,19 +124,20 @@ class _Work:
     planned: Plan
     plan: Path
     workers: int
+    rate: int | None
 
     @property
     def wanted(self) -> Wanted:
         return Wanted(log=self.planned.body.log, topic=self.planned.body.topic)
 
-    def asked(self, *, is_remote: bool) -> Restore:
+    @property
+    def asked(self) -> Restore:
         body = self.planned.body
         return Restore(
             plan_id=self.planned.hash,
             wanted=self.wanted,
             pieces=body.pieces,
             start=body.range.start,
-            is_remote=is_remote,
         )
 
     def prospect(self) -> Prospect:
@@ -157,8 +157,6 @@ class _Work:
         typer.echo(
             f"brokers to stop: {', '.join(map(str, found.outage.stopping))}; offline with them: {offline}"
         )
-        if found.is_remote:
-            typer.echo(REMOTE_STORAGE)
         path = write_ticket(self.plan, ticket_of(found, self.planned.hash, _now_ms()))
         typer.echo(f"kept in {path}; take it to each host with the plan. Then:")
         for line in steps(found.outage, self.plan.name):
@@ -172,7 +170,7 @@ class _Work:
         until_ms = _now_ms() + body.keep_for_ms
         against = found.complaints(records, live_bytes=None, until_ms=until_ms)
         if against and set_retention:
-            self._set_retention(keeping(found.settings.values()))
+            self._set_retention(KEEPING)
             found = self.prospect()
             against = found.complaints(records, live_bytes=None, until_ms=until_ms)
         if against:
@@ -209,49 +207,59 @@ class _Work:
         typer.echo(f"{found['topic']}: {found['before']}")
 
     def check(self, found: Mapping[int, Path]) -> None:
-        ticket = read_ticket(self.plan, self.planned.hash, _now_ms())
+        read_ticket(self.plan, self.planned.hash, _now_ms())
         for broker_id, directory in sorted(found.items()):
-            files = check(directory, self._of(broker_id, is_remote=ticket.is_remote))
+            files = check(directory, self._of(broker_id))
             total = size(sum(each.record.size_bytes for each in files))
             typer.echo(f"{directory}: {len(files)} segments, {total}, would be put back")
         typer.echo("seawall: nothing was changed: do it with --confirm", err=True)
 
-    def _of(self, broker_id: int, *, is_remote: bool) -> Restore:
-        asked = self.asked(is_remote=is_remote)
+    def _of(self, broker_id: int) -> Restore:
+        asked = self.asked
         return replace(asked, wanted=replace(asked.wanted, broker_id=broker_id))
 
-    def apply(self, found: Mapping[int, Path]) -> None:
+    def apply(self, found: Mapping[int, Path], reporting: _Reporting) -> None:
         """The brokers of these log dirs are stopped."""
-        ticket = read_ticket(self.plan, self.planned.hash, _now_ms())
+        began_ms = _now_ms()
+        ticket = read_ticket(self.plan, self.planned.hash, began_ms)
+        told: list[Restored] = []
         for broker_id, directory in sorted(found.items()):
-            with self._bar() as on_progress:
+            with self._bar(1) as on_progress:
                 done = restore(
                     directory,
-                    self._of(broker_id, is_remote=ticket.is_remote),
+                    self._of(broker_id),
                     self._pieces(),
                     workers=self.workers,
                     on_progress=on_progress,
                 )
             typer.echo(_told(done))
+            told.append(done)
+        reporting.write(self.planned, told, began_ms)
         left = [each for each in ticket.brokers if each not in found]
         if left:
             said = ", ".join(map(str, left))
             typer.echo(f"seawall: restore on brokers {said}, too, before any of them is started", err=True)
         typer.echo(f"seawall: then start broker {ticket.brokers[0]} first", err=True)
 
-    def all_here(self, found: Mapping[int, Path], stop: str, start: str) -> None:
+    def all_here(self, found: Mapping[int, Path], stop: str, start: str, reporting: _Reporting) -> None:
+        began_ms = _now_ms()
         prospect = self._kept(set_retention=False)
         write_ticket(self.plan, ticket_of(prospect, self.planned.hash, _now_ms()))
-        brokers = _Commands(stop_with=stop, start_with=start, log_dirs=found, is_up=self._is_up)
+        brokers = Commands(stop_with=stop, start_with=start, log_dirs=found, is_up=self._is_up, tell=_say)
         here = Here(
-            asked=self.asked(is_remote=prospect.is_remote),
+            asked=self.asked,
             outage=prospect.outage,
             log_dirs=found,
             brokers=brokers,
         )
-        for done in restore_here(here, self._pieces(), tell=_say, workers=self.workers):
+        with self._bar(len(found)) as on_progress:
+            told = restore_here(
+                here, self._pieces(), tell=_say, on_progress=on_progress, workers=self.workers
+            )
+        for done in told:
             typer.echo(_told(done))
         self.look_after(found)
+        reporting.write(self.planned, told, began_ms)
 
     def look_after(self, found: Mapping[int, Path]) -> None:
         ticket = read_ticket(self.plan, self.planned.hash, None)
@@ -280,12 +288,13 @@ class _Work:
             typer.echo(f"seawall: Kafka does not have {waiting} events yet", err=True)
 
     def _pieces(self) -> StoredPieces:
+        from seawall.backup.opened import pace_of
         from seawall.connections import segment_store
 
-        return StoredPieces(segment_store(self.settings))
+        return StoredPieces(segment_store(self.settings), pace_of(self.rate))
 
-    def _bar(self) -> AbstractContextManager[Callable[[int], None]]:
-        total = sum(piece.record.size_bytes for piece in self.planned.body.pieces)
+    def _bar(self, replicas: int) -> AbstractContextManager[Callable[[int], None]]:
+        total = replicas * sum(piece.record.size_bytes for piece in self.planned.body.pieces)
         return stepping_bar("restoring", total, in_bytes=True)
 
     def _leader_start(self) -> int | None:
@@ -306,34 +315,42 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Commands:
-    """Brokers that are stopped and started by the operator's commands."""
+class _Reporting:
+    """Where a report goes, if one is wanted."""
 
-    stop_with: str
-    start_with: str
-    log_dirs: Mapping[int, Path]
-    is_up: Callable[[int], bool]
+    file: Path | None
+    sign_with: Path | None
+    state_dir: Path | None
+    principal: str
 
-    def stop(self, broker_id: int) -> None:
-        subprocess.run(self.stop_with.format(broker=broker_id), shell=True, check=True)
-        until = time.monotonic() + STOPPED_DEADLINE_S
-        while True:
-            try:
-                with locked(self.log_dirs[broker_id]):
-                    return
-            except BrokerRuns:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(POLL_S)
+    def write(self, planned: Plan, told: list[Restored], began_ms: int) -> None:
+        if self.file is None:
+            return
+        from seawall.backup.reporting import write_report
 
-    def start(self, broker_id: int) -> None:
-        subprocess.run(self.start_with.format(broker=broker_id), shell=True, check=True)
-        until = time.monotonic() + UP_DEADLINE_S
-        while not self.is_up(broker_id):
-            if time.monotonic() > until:
-                _say(f"broker {broker_id} is not up after {UP_DEADLINE_S:.0f} s: see its log")
-                return
-            time.sleep(POLL_S)
+        members = members_of_other(
+            planned,
+            self.principal,
+            whole=Range(planned.body.range.start, max((each.joined_at for each in told), default=0)),
+            started_at_ms=began_ms,
+            ended_at_ms=_now_ms(),
+            was_over=all(each.was_done for each in told),
+            size_bytes=sum(each.size_bytes for each in told),
+            replicas=[
+                {
+                    "broker_id": each.broker_id,
+                    "directory": str(each.directory),
+                    "log_start": each.log_start,
+                    "joined_at": each.joined_at,
+                    "segments": each.files,
+                    "size_bytes": each.size_bytes,
+                    "was_done": each.was_done,
+                }
+                for each in told
+            ],
+        )
+        write_report(self.file, members, self.sign_with, self.state_dir)
+        typer.echo(f"report: {self.file}")
 
 
 def _told(done: Restored) -> str:

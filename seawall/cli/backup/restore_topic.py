@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from backup.plan import Plan
+from backup.errors import PieceUnreadable
+from backup.plan import Plan, Range
 from backup.plan.render import lines_of, size
+from backup.report import members_of_other
 from backup.topic.replay import Job, Replayed
+from backup.topic.source import check_plan, check_versions
 from rules.events import RestoreTarget
-from seawall.cli.backup.options import StateDir, settings_of
+from seawall.cli.backup.options import Rate, Report, SignWith, StateDir, settings_of
 from seawall.cli.backup.signed import SignedWith, plan_from
 from seawall.cli.exit_codes import CLEAN, PARTIAL
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Prefix, Region
@@ -51,6 +55,9 @@ def restore_topic(
     principal: Annotated[
         str | None, typer.Option("--as", metavar="WHO", help="Who answers for it; by default who runs this.")
     ] = None,
+    rate: Rate = None,
+    report: Report = None,
+    sign_with: SignWith = None,
     no_events: Annotated[bool, typer.Option("--no-events", help="Leave no event of it.")] = False,
     state_dir: StateDir = None,
     bootstrap: Bootstrap = None,
@@ -73,27 +80,45 @@ def restore_topic(
         context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
     )
     planned = plan_from(plan, signed_with)
+    is_source = to_settings is None or not no_events  # it is filled, or told
+    source_id, source_partitions = _source(settings, planned) if is_source else (None, None)
+    check_plan(planned, source_id)
     target = settings if to_settings is None else load(file=to_settings).settings
     if not confirm:
         typer.echo("\n".join(lines_of(planned)))
         typer.echo(f"seawall: it would be replayed into {to_topic}: do it with --confirm", err=True)
         raise typer.Exit(CLEAN)
-    done, job = _replayed(settings, target, planned, to_topic, partitions, _made_with(setting or []))
+    began_ms = _now_ms()
+    given = _made_with(setting or [])
+    done, job = replayed(
+        settings,
+        target,
+        planned,
+        to_topic,
+        partitions or source_partitions,
+        given,
+        rate=None if rate is None else int(rate),
+    )
     path = map_to or plan.with_name(f"{plan.stem}.{to_topic}.map.parquet")
     from backup.topic.parquet import write_map
 
     body = planned.body
     write_map(path, done.map, source=(body.topic, body.log.partition), target=(to_topic, job.partition))
+    who = principal or getpass.getuser()
     if not no_events:
         from seawall.backup.told import tell_restored
 
-        who = principal or getpass.getuser()
         waiting = tell_restored(
             settings, planned, RestoreTarget.TOPIC, brokers=[None], principal=who, state_dir=state_dir
         )
         if waiting:
             typer.echo(f"seawall: Kafka does not have {waiting} events yet; run again to send them", err=True)
     typer.echo("\n".join(_lines(planned, job, done, path)))
+    if report is not None:
+        from seawall.backup.reporting import write_report
+
+        write_report(report, _members(planned, job, done, who, began_ms, path), sign_with, state_dir)
+        typer.echo(f"report: {report}")
     raise typer.Exit(PARTIAL if body.lost_offsets else CLEAN)
 
 
@@ -107,26 +132,67 @@ def _made_with(given: list[str]) -> dict[str, str]:
     return found
 
 
-def _replayed(
+def _source(settings: Settings, planned: Plan) -> tuple[str, int | None]:
+    """The cluster of the settings, and how many partitions the plan's topic has there; None: it is gone."""
+    from seawall.connections import open_cluster
+    from tiering.cluster.interface import DescribedTopic
+
+    cluster, body = open_cluster(settings, client_id="seawall-backup"), planned.body
+    found = cluster.describe_topics([body.topic])[body.topic]
+    partitions = None
+    if isinstance(found, DescribedTopic) and found.topic_id == body.log.topic_id:
+        partitions = len(found.partitions)
+    return cluster.identity().cluster_id, partitions
+
+
+def _members(planned: Plan, job: Job, done: Replayed, who: str, began_ms: int, path: Path) -> dict[str, Any]:
+    counted = done.counted
+    return members_of_other(
+        planned,
+        who,
+        whole=Range(job.start, job.end),
+        started_at_ms=began_ms,
+        ended_at_ms=_now_ms(),
+        was_over=counted.transactions == 0,
+        size_bytes=counted.bytes,
+        to_topic=job.topic,
+        to_topic_id=job.topic_id,
+        to_partition=job.partition,
+        to_end=done.map.target_end,
+        records=counted.records,
+        transactions=counted.transactions,
+        offset_map={"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+    )
+
+
+def replayed(
     settings: Settings,
     target: Settings,
     planned: Plan,
     to_topic: str,
     partitions: int | None,
     made_with: dict[str, str],
+    *,
+    rate: int | None = None,
 ) -> tuple[Replayed, Job]:
+    """The plan carried out, or found carried out. What is not there is said before the target is touched."""
     from backup.catalogue.bytes import plan_log
     from backup.topic.errors import TargetUnfit
-    from backup.topic.kafka import KafkaProgress, ready_topic
+    from backup.topic.kafka import KafkaProgress, is_over, ready_topic
     from backup.topic.replay import committed_batches, replay
     from backup.topic.writer import TransactionalWriter
-    from seawall.backup.opened import now_ms
+    from seawall.backup.opened import pace_of
     from seawall.cli.backup.bars import stepping_bar
     from seawall.connections import kafka_config, segment_store
     from tiering.reader.reader import TieredReader
 
     body = planned.body
     store, config = segment_store(settings), kafka_config(target, client_id="seawall-restore")
+    try:
+        check_versions(planned, store)
+    except PieceUnreadable:
+        if not is_over(config, to_topic, planned):  # then the source may be gone, and nothing is sent
+            raise
     times = [each.record.max_timestamp_ms for each in body.pieces]
     found = ready_topic(
         config,
@@ -135,7 +201,7 @@ def _replayed(
         partitions=max(partitions or 1, body.log.partition + 1),
         oldest_ms=min((each for each in times if each >= 0), default=-1),
         size_bytes=sum(each.record.size_bytes for each in body.pieces),
-        now_ms=now_ms(),
+        now_ms=_now_ms(),
         settings=made_with,
     )
     if found.topic_id == body.log.topic_id:
@@ -155,10 +221,10 @@ def _replayed(
     ):
         done = replay(
             job,
-            committed_batches(reader, plan_log(body)),
+            committed_batches(reader, plan_log(body), pace_of(rate)),
             writer,
             KafkaProgress(config),
-            now_ms=now_ms,
+            now_ms=_now_ms,
             pause=time.sleep,
             on_progress=on_progress,
             batch_bytes=found.batch_bytes,
@@ -181,3 +247,7 @@ def _lines(planned: Plan, job: Job, done: Replayed, path: Path) -> list[str]:
     if body.lost_offsets:
         lines.append(f"{body.lost_offsets} offsets of what was asked for are lost")
     return [*lines, f"offset map: {path}"]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

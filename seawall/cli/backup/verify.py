@@ -20,6 +20,7 @@ from seawall.cli.backup.options import Target, TopicId, checked_target, settings
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region
+from seawall.doctor.finding import Finding, Status
 from tiering.scrub.plan import Subset
 from workers.consumer.tasks import in_order
 
@@ -38,6 +39,8 @@ class Looked:
     read_bytes: int = 0
     left_segments: int = 0  # asked for, and beyond the budget
     wrong: list[Wrong] = field(default_factory=list)
+    window_days: int = 0  # the longest that is declared of any of them
+    bucket: list[Finding] = field(default_factory=list)  # what keeps it from keeping the window
 
 
 def verify(
@@ -61,10 +64,13 @@ def verify(
     """Verify that what the catalogue promises is there. Read-only.
 
     Without --subset, --max-bytes or --deep by a listing with versions alone: no offset between start and
-    frontier without a live copy, and of each copy removed within the window its versions. With one of them
-    the objects are read as well, live ones and those under delete markers, against size and checksum.
+    frontier without a live copy, and of each copy removed within the window its versions. The bucket's
+    versioning, object lock and lifecycle are held against the longest window that is declared. With one of
+    the options the objects are read as well, live ones and those under delete markers, against size and
+    checksum.
 
-    Exits with 0; 1 if something is wrong; 3 if --max-bytes left something out; 4 if there was nothing.
+    Exits with 0; 1 if something is wrong; 3 if --max-bytes left something out; 4 if there was nothing, or the
+    bucket does not say how long it keeps versions.
     """
     checked_target(target)
     share, budget = _share(subset), _budget(max_bytes)
@@ -77,10 +83,13 @@ def verify(
     with opened(settings) as world:
         reads = deep or subset is not None or max_bytes is not None
         pieces = list(_of_catalogues(world, target, topic_id, found))
+        if found.logs:
+            found.bucket += _of_bucket(world, found.window_days)
         if reads:
             _read(world, [each for each in pieces if each[1].record.segment_id in share], budget, found)
     if as_json:
-        members = {**asdict(found), "wrong": [asdict(each) for each in found.wrong]}
+        of_bucket = [{**asdict(each), "status": each.status.value} for each in found.bucket]
+        members = {**asdict(found), "wrong": [asdict(each) for each in found.wrong], "bucket": of_bucket}
         typer.echo(json.dumps(members, indent=2))
     else:
         _print(found, reads=reads)
@@ -96,9 +105,19 @@ def _of_catalogues(
         declared = world.policy(catalogue.topic)
         window_days = KEEP_DAYS if declared is None else declared.backup_window_days
         found.logs += 1
+        found.window_days = max(found.window_days, window_days)
         found.wrong += of_catalogue(catalogue, window_ms=window_days * DAY_MS, now_ms=now_ms)
         for piece in pieces_of(catalogue):
             yield f"{catalogue.topic}-{log.partition}", piece
+
+
+def _of_bucket(world: Opened, window_days: int) -> list[Finding]:
+    """What breaks the window's promise, and what could not be told."""
+    from seawall.backup.bucket.s3 import keeps_window
+
+    prefix = world.layout.cluster_prefix(world.cluster_id)
+    asked = keeps_window(world.settings.s3, prefix, window_days)
+    return [each for each in asked if each.status in (Status.FAIL, Status.UNKNOWN)]
 
 
 def _read(world: Opened, pieces: list[tuple[str, Piece]], budget: int | None, found: Looked) -> None:
@@ -132,9 +151,9 @@ def _budget(given: str | None) -> int | None:
 
 
 def _exit_code(found: Looked) -> int:
-    if found.wrong:
+    if found.wrong or any(each.status is Status.FAIL for each in found.bucket):
         return FINDINGS
-    if not found.logs:
+    if not found.logs or found.bucket:
         return INDETERMINATE
     return PARTIAL if found.left_segments else CLEAN
 
@@ -151,6 +170,10 @@ def _print(found: Looked, *, reads: bool) -> None:
             for each in found.wrong
         ]
         print_table(("log", "offsets", "wrong", "detail"), rows)
+    for each in found.bucket:
+        typer.echo(f"{each.subject}: {each.detail}")
+        if each.remedy is not None:
+            typer.echo(f"  {each.remedy}")
     read = f"; {found.read_segments} segments read, {size(found.read_bytes)}" if reads else ""
     left = f"; {found.left_segments} left out by --max-bytes" if found.left_segments else ""
     typer.echo(f"{found.logs} logs listed{read}{left}; {len(found.wrong)} wrong")

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from seawall.backup.bucket import Rule, Unread, judge_lifecycle, judge_public, rule_of
+from seawall.backup.bucket import (
+    Lock,
+    Rule,
+    Unread,
+    judge_lifecycle,
+    judge_lock,
+    judge_public,
+    lock_of,
+    rule_of,
+)
 from seawall.doctor.finding import Finding, Status
 
 PREFIX = "seawall/cluster/"
@@ -89,3 +98,24 @@ def test_public_access() -> None:
     assert (partly.status, "BlockPublicPolicy" in partly.detail) == (Status.WARN, True)
     assert [each.status for each in judge_public(None, is_public=False)] == [Status.WARN]
     assert [each.status for each in judge_public(whole, is_public=True)] == [Status.FAIL]
+
+
+@pytest.mark.parametrize(
+    ("members", "status", "said"),
+    [
+        ({"ObjectLockEnabled": "Enabled"}, Status.OK, "no default retention"),
+        ({}, Status.FAIL, "not enabled"),
+        ({"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Days": 6}}}, Status.FAIL, "6 days"),
+        ({"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Days": 7}}}, Status.OK, "7 days"),
+        ({"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Years": 1}}}, Status.OK, "365 days"),
+    ],
+)
+def test_a_lock_is_held_against_the_window(members: dict[str, Any], status: Status, said: str) -> None:
+    """None at all, or a default retention that ends before the window does: a failure with its remedy."""
+    [found] = judge_lock(lock_of(members), 7)
+
+    assert (found.status, said in found.detail) == (status, True)
+    assert (found.remedy is None) == (status is Status.OK)
+    [untold] = judge_lock(Unread("403", "Allow it."), 7)
+    assert untold.status is Status.UNKNOWN
+    assert [each.status for each in judge_lock(Lock(None), 7)] == [Status.OK]
