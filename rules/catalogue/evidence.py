@@ -73,8 +73,8 @@ RULES = (
         applies=ALL,
         remedy="Schedule it.",
         why="A log that no run looked at has no finding, either.",
-        example="orders-7 was last judged three days ago.",
-        judged_by="run",
+        example="orders-7 was last judged three days ago; a copy was read 40 days ago, and 30 are declared.",
+        judged_by="run, log",
     ),
     Rule(
         id="AUD-06",

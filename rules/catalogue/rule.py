@@ -63,7 +63,7 @@ class Rule:
     remedy: str
     why: str
     example: str
-    judged_by: str = "log"  # log, emitters, fleet, run
+    judged_by: str = "log"  # log, emitters, fleet, run; of two, each judges a part
 
     def applies_to(self, deployment: str, has_layout: bool) -> bool:
         named = {deployment}
