@@ -106,6 +106,7 @@ def test_fuzzed_requests_end_their_connection_and_nothing_else() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 def test_a_hundred_thousand_fuzzed_requests() -> None:
     """The same; what it took is printed (-s)."""
     began_s = time.monotonic()
