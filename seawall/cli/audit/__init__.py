@@ -13,6 +13,7 @@ audit = verb_group(
         "status": "seawall.cli.audit.verdicts",
         "findings": "seawall.cli.audit.verdicts",
         "statement": "seawall.cli.audit.verdicts",
+        "check-statement": "seawall.cli.audit.check_statement",
         "metrics": "seawall.cli.audit.metrics",
         "report": "seawall.cli.audit.report",
         "explain": "seawall.cli.audit.explain",

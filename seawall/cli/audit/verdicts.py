@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -181,6 +182,12 @@ def statement(
     log: Annotated[
         str, typer.Argument(metavar="TOPIC[:P]", help="A topic, or one partition of it: orders, orders:3.")
     ],
+    sign_with: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign-with", metavar="FILE", help="Print JSON that is signed with this whsec_... secret."
+        ),
+    ] = None,
     tables: TablesAt = None,
     endpoint_url: EndpointUrl = None,
     region: Region = None,
@@ -190,6 +197,7 @@ def statement(
 
     The claim, what it covers and what not, the evidence and where it lies in Kafka, what is missing, what is
     open or suppressed, and a hash over all that it says (but for the run and its offsets, which name it).
+    With --sign-with all of it is signed: `seawall audit check-statement` tells whether it is as it was.
 
     Exits with 0 if all pass, 1 if one violates a rule, 3 if somebody answers for each that does, 4 if one
     cannot be told or is not known.
@@ -197,12 +205,14 @@ def statement(
     topic, _, partition = log.partition(":")
     if partition and not partition.isdecimal():
         raise typer.BadParameter(f"{log!r} is no TOPIC or TOPIC:PARTITION", param_hint="TOPIC[:P]")
+    key = None if sign_with is None else _key(sign_with)
     with _verdicts(context, tables, endpoint_url, region) as verdicts:
         stated = verdicts.statements(topic, int(partition) if partition else None)
         runs = verdicts.runs(1)
-    if as_json:
+    if as_json or key is not None:
         cut = {"run": runs[0]["run"], "evidence": runs[0]["cut"]} if runs else {}
-        typer.echo(json.dumps([each | cut for each in stated], indent=2))
+        told = [each | cut for each in stated]
+        typer.echo(json.dumps(told, indent=2) if key is None else _signed(told, key), nl=key is None)
     else:
         for each in stated:
             typer.echo(statement_text(each, runs[0]))
@@ -212,6 +222,18 @@ def statement(
         INDETERMINATE
     ]
     raise typer.Exit(FINDINGS if FINDINGS in worst else max(worst))
+
+
+def _key(file: Path) -> bytes:
+    from seawall.backup.keys import key_in
+
+    return key_in(file)
+
+
+def _signed(statements: list[dict[str, Any]], key: bytes) -> str:
+    from seawall.audit.signed import signed
+
+    return signed(statements, key)
 
 
 def statement_text(each: dict[str, Any], run: dict[str, Any]) -> str:
