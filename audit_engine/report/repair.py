@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from audit_engine.report.values import Gathered, Row, Subject, subject_of
 from rules.catalogue import rule
 from rules.machine import LogState, authority
+from rules.machine.explained import restore_command
 
 _FROM_THE_TIER = frozenset(
     {"START-02", "START-06", "RET-01", "RET-02", "DEL-01", "SEG-02", "HLD-01", "OPS-01", "RET-04"}
@@ -83,8 +84,21 @@ def _commands(finding: Row, gathered: Gathered) -> Iterator[str]:
     yield from _of_log(finding, topic, subject.partition, state)
 
 
+def _restore(finding: Row) -> Iterator[str]:
+    """As `audit explain` and `remediate` have it; where its ranges are a log's."""
+    command = restore_command(
+        str(finding["rule_id"]),
+        str(finding["finding_id"]),
+        int(finding["recoverable_offsets"]),
+        str(finding["status"]),
+    )
+    if command is not None and finding["ranges"]:
+        yield command
+
+
 def _of_log(finding: Row, topic: str, partition: int, state: LogState | None) -> Iterator[str]:
     rule_id = finding["rule_id"]
+    yield from _restore(finding)
     is_ours = state is not None and authority.deployment(state) == "ours"
     if is_ours and rule_id in _OBJECTS:
         yield shlex.join(["seawall", "tier", "scrub", topic, "--listed"])

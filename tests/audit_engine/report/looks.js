@@ -28,6 +28,17 @@ globalThis.looks = (() => {
       .map(told)
       .concat(document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways"] : []),
 
+    // Texts that were left so little room that they run down the page, a few letters a line.
+    squeezed: () => shownOnes("body *")
+      .filter((each) => [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+      .filter((each) => !each.closest(".visually-hidden, .skip, thead, svg"))
+      .filter((each) => {
+        const box = each.getBoundingClientRect();
+        const size = parseFloat(getComputedStyle(each).fontSize);
+        return box.width < 5 * size && box.height > 5 * size;
+      })
+      .map(told),
+
     labels: () => shownOnes("svg.picture text").length,
 
     // Labels of a picture that lie on each other, or outside of it.

@@ -30,7 +30,13 @@ from tests.audit_engine.report.fleets import (
 )
 
 pytestmark = pytest.mark.slow
-SHAPES = {"light": (1200, False), "dark": (1200, True), "narrow": (360, False), "narrow-dark": (360, True)}
+SHAPES = {
+    "light": (1200, False),
+    "dark": (1200, True),
+    "tablet": (850, False),
+    "narrow": (360, False),
+    "narrow-dark": (360, True),
+}
 SAID = {
     "empty": ("Indeterminate", "Nothing was judged", "volume: 0 events", "No log was judged"),
     "healthy": ("Pass", "All 48 logs were judged on complete evidence", "No log's verdict and no finding"),
@@ -82,6 +88,7 @@ def test_a_page_is_readable_in_every_shape(
 
 def is_judged(opened: Page, where: str) -> None:
     assert opened.evaluate("looks.overflowing()") == [], where
+    assert opened.evaluate("looks.squeezed()") == [], where
     assert opened.evaluate("looks.overlapping()") == [], where
     assert opened.evaluate("looks.faint()") == [], where
     contrast = opened.evaluate("looks.pale()")

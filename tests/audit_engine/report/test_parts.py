@@ -238,14 +238,29 @@ def test_a_setting_is_put_back_to_what_was_declared() -> None:
 
 
 def test_a_lost_range_is_read_back_from_our_tier() -> None:
-    """Where the tier has it, the command names exactly that range; a verb that repairs it comes first."""
+    """Where the tier has it, the command names exactly that range; what repairs it comes first."""
     run = one_incident(fault(4, "ours"))
     [hole] = [each for each in run.findings if each["rule_id"] == "SEG-02"]
 
     commands = repair(hole, run, ("seawall", "remediate")).commands
 
     assert commands[0] == f"seawall remediate {hole['finding_id']}"
-    assert commands[1] == "seawall read orders:0 --from 4000 --to 5000 --raw 00000000000000004000.log"
+    assert commands[1] == f"seawall backup plan --finding {hole['finding_id']}"
+    assert commands[2] == "seawall read orders:0 --from 4000 --to 5000 --raw 00000000000000004000.log"
+
+
+def test_a_plan_is_offered_where_copies_are_left() -> None:
+    """The very command of `audit explain` and `remediate`; not of what has no copy, or was restored."""
+    run = one_incident(fault(4, "ours"))
+    [hole] = [each for each in run.findings if each["rule_id"] == "SEG-02"]
+
+    def offers(finding: Row) -> bool:
+        return any(each.startswith("seawall backup plan") for each in repair(finding, run).commands)
+
+    assert offers(hole)
+    assert not offers({**hole, "recoverable_offsets": 0})
+    assert not offers({**hole, "status": "restored"})
+    assert not offers({**hole, "rule_id": "RET-03"})
 
 
 def test_a_topics_name_cannot_become_a_command() -> None:
