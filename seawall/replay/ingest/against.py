@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from workers.proof import Chain, Compared, Divergence, Equal, Step
@@ -43,6 +44,32 @@ class AgainstTables:
 
 def step(row: Row) -> Step:
     return Step(f"{row.partition}@{row.offset}", f"{row.table} {row.says}")
+
+
+class Executions:
+    """Two of one log, gone through side by side and once: its rows are the first's, as long as both are the
+    same."""
+
+    def __init__(self, first: Iterable[Row], second: Iterable[Row]) -> None:
+        self._pairs = enumerate(zip_longest(first, second))
+        self._chain = Chain()
+        self._diverges: Divergence | None = None
+
+    def __iter__(self) -> Iterator[Row]:
+        for number, (one, other) in self._pairs:
+            if one is None or one != other:
+                first, second = (None if each is None else step(each) for each in (one, other))
+                self._diverges = Divergence(number=number, first=first, second=second)
+                self._pairs = enumerate(())
+                return
+            self._chain.add(step(one))
+            yield one
+
+    def compared(self) -> Compared:
+        """To the end of both, whoever stopped asking for rows before."""
+        for _ in self:
+            """What nobody asked for."""
+        return self._diverges or Equal(steps=self._chain.steps, hash=self._chain.hex())
 
 
 def against(rebuilt: Iterable[Row], held: Iterable[Row]) -> AgainstTables:

@@ -32,8 +32,8 @@ from audit_engine.tables.columns import COLUMNS, EVENTS, QUARANTINE
 from audit_engine.tables.errors import TopicReplaced
 from audit_engine.tables.marks import Offsets, Range, ranges
 from audit_engine.tables.spark import EvidenceTable, path_of
-from seawall.replay.ingest.against import AgainstTables, Row, against, step
-from workers.proof import Compared, compared
+from seawall.replay.ingest.against import AgainstTables, Executions, Row, against
+from workers.proof import Compared
 
 MORE_PIECES = 3  # as many for each partition, the second time
 NO_DAY = "1970-01-01"  # the commit's day is of the commit, and is left out
@@ -54,23 +54,29 @@ def prove(spark: SparkSession, root: str, source: IngestSource, *, is_compared: 
     reach = source.reach.reach(source.topic)
     span = ranges(reach.starts, reach.ends)
     once, again = (_rebuilt(spark, source, span, pieces=len(span) * each) for each in (1, MORE_PIECES))
-    found = compared(map(step, once), map(step, again))
+    executions = Executions(once, again)
     if not (is_compared and _are_there(spark, root)):
-        return IngestProof(again=found, live=None, not_yet=0, gone=0)
+        return IngestProof(again=executions.compared(), live=None, not_yet=0, gone=0)
     standing = EvidenceTable(spark, root, EVENTS, may_be_behind=True).standing()
     if standing.mark is not None and standing.mark.topic_id != reach.topic_id:
         why = f"its id is {reach.topic_id}, and the table's {standing.mark.topic_id}"
         raise TopicReplaced(topic=source.topic, table=path_of(root, EVENTS), why=why)
     held = {p: min(end, reach.ends.get(p, 0)) for p, end in standing.next_offsets.items()}
     both = ranges(reach.starts, held)
-    rebuilt = _rebuilt(spark, source, both, pieces=len(both))
     rows = _held(spark, root)
+    ingested = (each for each in executions if _is_in(each, both))
+    live = against(ingested, _in_order(rows.where(_within(both))))
     return IngestProof(
-        again=found,
-        live=against(rebuilt, _in_order(rows.where(_within(both)))),
+        again=executions.compared(),
+        live=live,
         not_yet=_count(span) - _count(both),
         gone=rows.where(_below(reach.starts)).count(),
     )
+
+
+def _is_in(row: Row, span: Mapping[int, Range]) -> bool:
+    start, end = span.get(row.partition, (0, 0))
+    return start <= row.offset < end
 
 
 def _are_there(spark: SparkSession, root: str) -> bool:

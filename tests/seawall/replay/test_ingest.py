@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from audit_engine.tables.columns import EVENTS
 from seawall.local.broker import LocalCluster
-from seawall.replay.ingest.against import EVENT, QUARANTINE, Row, against
+from seawall.replay.ingest.against import EVENT, QUARANTINE, Executions, Row, against
 from tests.audit_engine.events import LOG, OTHER_LOG, stalled
 from tests.audit_engine.ingest.topics import EventTopic, value_of
 from tests.seawall.cli.calling import Called, call
@@ -81,6 +81,23 @@ def test_a_row_too_many_or_too_few_is_the_first_divergence() -> None:
             assert (found.number, found.at) == (without, f"0@{without}")
     assert isinstance(against(rows, rows).first, Equal)
     assert isinstance(against(rows, [*rows, rows[-1]]).first, Divergence)  # one of them twice
+
+
+def test_two_executions_are_compared_to_their_end() -> None:
+    """Whoever takes the rows may stop: the hash is of all; where they part no more rows are had, on either
+    side."""
+    rows = [Row(0, offset, EVENT, json.dumps({"body": offset})) for offset in range(4)]
+    stopped, whole = Executions(rows, rows), Executions(rows, iter(rows))
+    assert next(iter(stopped)) == rows[0]
+    assert list(whole) == rows
+
+    for parted in (Executions(rows, rows[:2]), Executions(rows[:2], rows)):
+        assert list(parted) == rows[:2]
+        found = parted.compared()
+        assert isinstance(found, Divergence)
+        assert (found.number, found.at) == (2, "0@2")
+    assert stopped.compared() == whole.compared()
+    assert isinstance(whole.compared(), Equal)
 
 
 @pytest.mark.parametrize(
