@@ -1,11 +1,13 @@
 """A log's catalogue in a few numbers: what is below the live log, what is damaged in it, what is lost.
 
 Owns the counting. What lies below the first offset that can be had is not counted as lost: it left the
-window, as it should, or never was.
+window, as it should, or never was. What the tier lacks and the leader has is not lost either: it is `held`,
+on brokers' disks alone, by the leader's own word of where its log begins and is committed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from backup.catalogue.choose import choose, extent
@@ -15,12 +17,16 @@ from backup.plan.values import Lost, Origin, Piece, Range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """`pieces` are all that is known, those that are live among them; `lost` is what lies between them."""
+    """`pieces` are all that is known, those that are live among them; `lost` is what lies between them.
+
+    `held`: what of the rest the leader has, below, between and above them.
+    """
 
     catalogue: LogCatalogue
     first: int | None
     pieces: tuple[Piece, ...]
     lost: tuple[Lost, ...]
+    held: tuple[Range, ...] = ()
 
     @property
     def name(self) -> str:
@@ -43,6 +49,10 @@ class Summary:
     def lost_offsets(self) -> int:
         return sum(each.offsets for each in self.lost)
 
+    @property
+    def held_offsets(self) -> int:
+        return sum(each.offsets for each in self.held)
+
 
 def is_back(piece: Piece, catalogue: LogCatalogue) -> bool:
     """Whether it is to be had *back*: below the live log, or damaged in it."""
@@ -64,6 +74,27 @@ def summary(catalogue: LogCatalogue, at_ms: int | None = None) -> Summary:
         pieces=_split(chosen.pieces, catalogue.start),
         lost=chosen.lost,
     )
+
+
+def with_leader(found: Summary, start: int, end: int) -> Summary:
+    """With what the leader has of `[start, end)`: where no copy answers, it does."""
+    spans = sorted((each.start, each.end) for each in found.pieces)
+    held: list[Range] = []
+    at = start
+    for first, last in [*spans, (end, end)]:
+        if at < min(first, end):
+            held.append(Range(at, min(first, end)))
+        at = max(at, last)
+    lost = [part for each in found.lost for part in _beside(each, start, end)]
+    return replace(found, lost=tuple(lost), held=tuple(held))
+
+
+def _beside(lost: Lost, start: int, end: int) -> Iterator[Lost]:
+    """What of a lost range lies outside of `[start, end)`."""
+    if lost.start < min(start, lost.end):
+        yield replace(lost, end=min(start, lost.end))
+    if max(end, lost.start) < lost.end:
+        yield replace(lost, start=max(end, lost.start))
 
 
 def _split(pieces: tuple[Piece, ...], start: int) -> tuple[Piece, ...]:

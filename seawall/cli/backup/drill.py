@@ -17,10 +17,18 @@ from backup.plan.make import Wish, make_plan
 from backup.verify import pieces_of
 from rules.events import RestoreTarget
 from rules.policy.quantities import read_bytes
-from seawall.cli.backup.options import BACKUP, StateDir, Target, TopicId, checked_target, settings_of
+from seawall.cli.backup.options import (
+    BACKUP,
+    StateDir,
+    Target,
+    TopicId,
+    checked_target,
+    elsewhere,
+    settings_of,
+)
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region
-from seawall.settings import Settings, load
+from seawall.settings import Settings
 
 if TYPE_CHECKING:
     from seawall.backup.drill import Drilled
@@ -69,7 +77,7 @@ def drill(
     settings = settings_of(
         context, bootstrap=bootstrap, bucket=bucket, prefix=prefix, endpoint_url=endpoint_url, region=region
     )
-    elsewhere = settings if to_settings is None else load(file=to_settings).settings
+    there = elsewhere(settings, to_settings)
     from seawall.backup.drill import keep
     from seawall.backup.keys import report_key
     from seawall.backup.opened import opened
@@ -78,7 +86,7 @@ def drill(
     with opened(settings) as world:
         folder = state_folder(state_dir, world.cluster_id, os.environ, BACKUP)
         plans = _plans(world, target, topic_id, seed or secrets.token_hex(8), budget)
-        done = [_drilled(settings, elsewhere, each) for each in plans]
+        done = [_drilled(settings, there, each) for each in plans]
         keep(folder, done, report_key(None, folder))
     for each in done:
         if not as_json:

@@ -9,13 +9,14 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from backup.catalogue.summary import Summary, summary
+from backup.catalogue.summary import Summary, summary, with_leader
 from backup.plan.render import size
 from rules.moments import write_moment
-from seawall.cli.backup.options import AsOf, Target, TopicId, checked_target, settings_of
+from seawall.cli.backup.options import AS_OF_MEANS, AsOf, Target, TopicId, checked_target, settings_of
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region
+from seawall.settings import Settings
 
 
 def list(  # noqa: A001 the verb's own name
@@ -32,9 +33,10 @@ def list(  # noqa: A001 the verb's own name
 ) -> None:
     """List what can be had back, a line for each log.
 
-    From the topic of metadata and a listing of the bucket with versions; read-only, and no object is read but
-    the .json of copies that the topic has forgotten. With --as-of only what was live at that time counts, as
-    far as its versions are still there.
+    From the topic of metadata, a listing of the bucket with versions, and the leaders' word of what is on
+    their disks; read-only, and no object is read but the .json of copies that the topic has forgotten. With
+    --as-of only what was live at that time counts, as far as its versions are still there; starts, gaps and
+    holds are as they are now, and brokers are not asked.
 
     Exits with 0; with 1 if of any log something is lost; with 4 if there is nothing to list.
     """
@@ -46,11 +48,19 @@ def list(  # noqa: A001 the verb's own name
 
     with opened(settings) as world:
         at_ms = None if as_of is None else int(as_of)
-        found = [summary(world.catalogue(log), at_ms) for log in world.logs(target, topic_id)]
+        found: Sequence[Summary] = [
+            summary(world.catalogue(log), at_ms) for log in world.logs(target, topic_id)
+        ]
+    if at_ms is None:
+        found = _with_leaders(settings, found)
     if as_json:
-        typer.echo(json.dumps({"as_of_ms": at_ms, "logs": [_as_json(each) for each in found]}, indent=2))
+        means = None if at_ms is None else AS_OF_MEANS
+        logs = [_as_json(each) for each in found]
+        typer.echo(json.dumps({"as_of_ms": at_ms, "as_of_means": means, "logs": logs}, indent=2))
     elif found:
         _print(found)
+        if at_ms is not None:
+            typer.echo(f"as of {write_moment(at_ms)}: {AS_OF_MEANS}")
     else:
         typer.echo("nothing is in the tier")
     if not found:
@@ -58,8 +68,18 @@ def list(  # noqa: A001 the verb's own name
     raise typer.Exit(FINDINGS if any(each.lost_offsets for each in found) else CLEAN)
 
 
+def _with_leaders(settings: Settings, found: Sequence[Summary]) -> Sequence[Summary]:
+    from seawall.backup.replica import Replica, leaders_of
+
+    said = leaders_of(settings, [each.catalogue for each in found])
+    return [
+        with_leader(each, leader.start, leader.end) if isinstance(leader, Replica) else each
+        for each, leader in zip(found, said, strict=True)
+    ]
+
+
 def _print(found: Sequence[Summary]) -> None:
-    header = ("log", "live", "to be had back", "from", "size", "lost", "kept until", "holds")
+    header = ("log", "live", "to be had back", "from", "size", "broker alone", "lost", "kept until", "holds")
     print_table(header, [_row(each) for each in found])
     for each in found:
         for doubt in each.catalogue.doubts:
@@ -77,6 +97,7 @@ def _row(each: Summary) -> tuple[Text, ...]:
         Text(back, style="green" if each.recoverable_offsets else ""),
         Text("-" if each.first is None else str(each.first)),
         Text(size(each.size_bytes) if each.recoverable_offsets else "-"),
+        Text(str(each.held_offsets) if each.held else "-"),
         Text(
             str(each.lost_offsets) if each.lost_offsets else "-",
             style="bold red" if each.lost_offsets else "",
@@ -98,6 +119,7 @@ def _as_json(each: Summary) -> dict[str, Any]:
         "recoverable_from": each.first,
         "recoverable_offsets": each.recoverable_offsets,
         "recoverable_bytes": each.size_bytes,
+        "held_offsets": each.held_offsets,
         "lost_offsets": each.lost_offsets,
         "keep_until_ms": record.keep_until_ms if record is not None else None,
         "holds": [hold.hold_id for hold in record.holds] if record is not None else [],

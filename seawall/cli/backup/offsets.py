@@ -11,11 +11,10 @@ from rich.text import Text
 
 from backup.topic.errors import GroupIsActive
 from backup.topic.groups import Groups, Mapped, Move, Place, moves, read_saved, write_saved
-from seawall.cli.backup.options import settings_of
+from seawall.cli.backup.options import elsewhere, settings_of
 from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, INDETERMINATE, PARTIAL
 from seawall.cli.options import Bootstrap
-from seawall.settings import load
 
 _FREE = frozenset({"EMPTY", "DEAD", "UNKNOWN"})
 
@@ -55,7 +54,7 @@ def offsets(
     Exits with 0 if every position has been translated, 3 if some have no answer, 4 if the group has none.
     """
     settings = settings_of(context, bootstrap=bootstrap)
-    target = settings if to_settings is None else load(file=to_settings).settings
+    target = elsewhere(settings, to_settings)
     from backup.topic.groups.kafka import KafkaGroups
     from seawall.connections import kafka_config
 

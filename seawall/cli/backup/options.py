@@ -12,7 +12,7 @@ from rules.policy.quantities import read_bytes
 from seawall.cli.options import load_settings
 from seawall.cli.read.bounds import AtTime, parse_bound
 from seawall.cli.read.target import parse_target
-from seawall.settings import Settings
+from seawall.settings import Settings, load
 
 BACKUP = "backup"  # the sort of emitter, and of state folder
 
@@ -55,6 +55,11 @@ Rate: TypeAlias = Annotated[
     ),
 ]
 
+AS_OF_MEANS = (
+    "by the dates of versions and markers that the bucket still has; starts, gaps and holds are as they are"
+    " now, and brokers are not asked"
+)
+
 
 def rate_of(given: str | None) -> str | None:
     """A size in bytes, as text: what typer has of an option."""
@@ -96,6 +101,12 @@ def checked_target(given: str | None, *, needs_partition: bool = False) -> str |
     if needs_partition and partition is None:
         raise typer.BadParameter(f"{given}: one log at a time, as TOPIC:PARTITION")
     return given
+
+
+def elsewhere(here: Settings, file: Path | None) -> Settings:
+    """The settings of another cluster: of its file alone. The environment is about this one, and a variable
+    that beat the file would have this cluster written to instead."""
+    return here if file is None else load(file=file, environ={}).settings
 
 
 def settings_of(context: typer.Context, **flags: Any) -> Settings:

@@ -17,11 +17,11 @@ from backup.report import members_of_other
 from backup.topic.replay import Job, Replayed
 from backup.topic.source import check_plan, check_versions
 from rules.events import RestoreTarget
-from seawall.cli.backup.options import Rate, Report, SignWith, StateDir, settings_of
+from seawall.cli.backup.options import Rate, Report, SignWith, StateDir, elsewhere, settings_of
 from seawall.cli.backup.signed import SignedWith, plan_from
 from seawall.cli.exit_codes import CLEAN, PARTIAL
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Prefix, Region
-from seawall.settings import Settings, load
+from seawall.settings import Settings
 
 
 def restore_topic(
@@ -83,7 +83,7 @@ def restore_topic(
     is_source = to_settings is None or not no_events  # it is filled, or told
     source_id, source_partitions = _source(settings, planned) if is_source else (None, None)
     check_plan(planned, source_id)
-    target = settings if to_settings is None else load(file=to_settings).settings
+    target = elsewhere(settings, to_settings)
     if not confirm:
         typer.echo("\n".join(lines_of(planned)))
         typer.echo(f"seawall: it would be replayed into {to_topic}: do it with --confirm", err=True)
