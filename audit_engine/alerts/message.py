@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 
-from audit_engine.alerts.news import Finding
+from audit_engine.alerts.news import Finding, own
 
 SUMMARY_CHARS = 1024  # PagerDuty's bound
 STOOD_MAX = 100  # findings that a message names; of the rest it has the count
@@ -96,7 +96,7 @@ def message_id(thread: str, run: int, changes: Sequence[tuple[str, Finding]]) ->
 
 
 def _canonical(change: str, finding: Finding) -> str:
-    return json.dumps([change, dict(finding)], sort_keys=True)
+    return json.dumps([change, own(finding)], sort_keys=True)
 
 
 def _cut(text: str) -> str:

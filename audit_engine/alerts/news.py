@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from rules.machine.findings import SEVERITIES
 
 Finding = Mapping[str, Any]  # as JSON holds it
+LEADER = "leader_id"  # beside a finding's own members: who led its log as of the run; absent if not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,11 @@ class Outbox(Protocol):
     def since(self, taken: Mapping[int, str]) -> list[RunNews]:
         """Runs whose attempt is not the one that was taken in, in the order of their numbers."""
         ...
+
+
+def own(finding: Finding) -> dict[str, Any]:
+    """What the run found, without what was added for people: the same fault is the same, whoever leads."""
+    return {name: value for name, value in finding.items() if name != LEADER}
 
 
 def worst(severities: set[str]) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from audit_engine.alerts.message import STOOD_MAX, Message, State, Stood, message_id
-from audit_engine.alerts.news import Changed, Finding, Page, RunNews, worst
+from audit_engine.alerts.news import Changed, Finding, Page, RunNews, own, worst
 from rules.machine.findings import SEVERITIES
 
 STORM_OVER = 10  # new incidents of one rule and cluster in one run, beyond which they are one thread
@@ -190,7 +190,7 @@ def _applied(
             finding=finding, change=change, threads=(thread,), run=news.run, opened_run=news.run
         )
         return [((thread,), (change, finding))]
-    if kept.run == news.run and dict(kept.finding) == dict(finding) and thread in kept.threads:
+    if kept.run == news.run and own(kept.finding) == own(finding) and thread in kept.threads:
         return []  # the run was judged again, and says the same
     if not is_open and change in _BY_ABSENCE and not news.is_complete:
         kept.held_back = (change, finding)

@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from audit_engine.alerts.message import Stood
-from audit_engine.alerts.news import Finding
+from audit_engine.alerts.news import LEADER, Finding
 from rules.catalogue import rule
+from rules.identity import LogId
 from rules.severities import SEVERITY_WORDS
 
 
@@ -23,6 +24,14 @@ def place(finding: Finding) -> dict[str, str]:
     """What its subject names: cluster, and where it has them topic_id, partition and the rest."""
     names = ("cluster", "topic_id", "partition", "part")
     return dict(zip(names, str(finding["subject"]).split("/", maxsplit=3), strict=False))
+
+
+def log_of(finding: Finding) -> LogId | None:
+    """The log that it is about; None of topics, emitters and the auditor itself."""
+    where = place(finding)
+    if not where.get("partition", "").isdecimal():
+        return None
+    return LogId(where["cluster"], where["topic_id"], int(where["partition"]))
 
 
 def ranges(finding: Finding) -> str:
@@ -40,7 +49,7 @@ def remedy(finding: Finding) -> str:
 def not_stopped(finding: Finding) -> str:
     """Of an open critical finding: what a hold on its log cannot stop, and where to go on. A hold binds our
     agents and the object versions; brokers delete, and are elected, by themselves."""
-    if finding["severity"] != "C" or finding["status"] != "open" or "partition" not in place(finding):
+    if finding["severity"] != "C" or finding["status"] != "open" or log_of(finding) is None:
         return ""
     word, _, broker = place(finding).get("part", "").partition(" ")
     more = f"`seawall remediate {finding['finding_id']}` says what can be done, and until when."
@@ -49,9 +58,11 @@ def not_stopped(finding: Finding) -> str:
             f"A hold does not keep broker {broker} from being elected, nor others from copying its start. "
             f"{more}"
         )
+    led = finding.get(LEADER)  # KAFKA_FACTS 2: its start is what the others follow
+    named = "" if led is None else f"Only stopping them does; broker {led} led as of this run. "
     return (
         "A hold does not stop brokers: they go on deleting below the log's start and, unless the policy says "
-        f"hold_kafka, by their own retention. {more}"
+        f"hold_kafka, by their own retention. {named}{more}"
     )
 
 

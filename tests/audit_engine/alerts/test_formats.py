@@ -61,6 +61,28 @@ def test_a_critical_alert_says_what_a_hold_cannot_stop(kind: Format) -> None:
     assert "A hold does not" not in of(opened("a", severity="E"))
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_critical_alert_names_the_broker_that_led(kind: Format) -> None:
+    """The one whose start the others follow, where a run knew it; and it is the same message all the same."""
+
+    def of(change: Changed) -> str:
+        return json.dumps(made(told(run(1, change)), kind))
+
+    named, unnamed = opened("a", leader_id=2), opened("a")
+
+    assert "broker 2 led as of this run" in of(named)
+    assert "led as of this run" not in of(unnamed) + of(opened("a", severity="E", leader_id=2))
+    assert told(run(1, named)).id == told(run(1, unnamed)).id
+
+
+@pytest.mark.parametrize("subject", ["c1/T1", "c1/emitter 1/agent", "audit"])
+def test_a_finding_about_no_log_says_nothing_of_holds(subject: str) -> None:
+    """Nothing of it can be held: a topic's settings, an emitter, the auditor itself."""
+    assert "A hold does not" not in json.dumps(
+        made(told(run(1, opened("a", subject=subject))), Format.NATIVE)
+    )
+
+
 def counted(kind: Format, shown: Any) -> tuple[int, int]:
     """How many findings a body leaves out, and how many it names."""
     if kind is Format.NATIVE:
