@@ -41,6 +41,7 @@ _DEADLINES = Config(
 )
 PROBE = "seawall-backup-check"  # a key that is never an object
 PAGE_ENTRIES = 1000  # of fewer all could be delete markers, and there would be no version to try
+NO_SUCH_FEATURE = "NotImplemented"
 _NOTHING_SET = {
     "NoSuchLifecycleConfiguration",
     "NoSuchPublicAccessBlockConfiguration",
@@ -87,7 +88,9 @@ def _lock(client: S3Client, bucket: str) -> Lock | Unread | None:
 
 def _rules(client: S3Client, bucket: str) -> list[Rule] | Unread:
     asked = _asked(
-        lambda: client.get_bucket_lifecycle_configuration(Bucket=bucket), "s3:GetLifecycleConfiguration"
+        lambda: client.get_bucket_lifecycle_configuration(Bucket=bucket),
+        "s3:GetLifecycleConfiguration",
+        NO_SUCH_FEATURE,  # a store that has no lifecycles takes nothing by one
     )
     if isinstance(asked, Unread):
         return asked
@@ -110,12 +113,12 @@ def _is_public(client: S3Client, bucket: str) -> bool | Unread:
     return bool((asked or {}).get("PolicyStatus", {}).get("IsPublic", False))
 
 
-def _asked(ask: Callable[[], Any], action: str) -> Any:
+def _asked(ask: Callable[[], Any], action: str, *nothing_set: str) -> Any:
     """The answer; None where nothing is set; Unread."""
     try:
         return ask()
     except ClientError as refused:
-        if refused.response.get("Error", {}).get("Code") in _NOTHING_SET:
+        if refused.response.get("Error", {}).get("Code") in {*_NOTHING_SET, *nothing_set}:
             return None
         return Unread(f"the store does not say: {refused}", f"Allow {action} on the bucket.")
     except BotoCoreError as failure:

@@ -15,11 +15,17 @@ import pytest
 
 from backup.topic.source import check_versions
 from rules.events import RestoreTarget
-from seawall.backup.bucket.s3 import look
+from seawall.backup.bucket.s3 import keeps_window, look
 from seawall.doctor.finding import Status
 from seawall.settings import S3Settings
 from tests.backup.world import World
-from tests.cluster.versitygw import NotToBeHad, VersityGateway, program
+from tests.cluster.versitygw import (
+    ACCESS_KEY_ID,
+    SECRET_ACCESS_KEY,
+    NotToBeHad,
+    VersityGateway,
+    program,
+)
 from tests.tiering.store.memory import MemoryStore
 from tiering.store.errors import Denied
 from tiering.store.patient import PatientStore, patient
@@ -125,6 +131,22 @@ def test_who_may_not_read_versions_copies_nothing(server: Server) -> None:
 
     world.objects = server.let(bucket, "ListBucketVersions", *READ)
     assert world.apply(world.plan()).objects_put_back == 9
+
+
+def test_a_store_without_lifecycles_takes_nothing_by_one(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """versitygw has none: versions, lock and lifecycle are told, none of them as unknown or as a failure."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY)
+    bucket = server.gateway.new_bucket()
+    settings = S3Settings(bucket=bucket, endpoint_url=server.gateway.endpoint_url, region="us-east-1")
+
+    told = {each.subject: each.status for each in keeps_window(settings, "", 7)}
+
+    assert told["s3 versioning"] is told["s3 object lock"] is Status.OK
+    assert told["s3 lifecycle"] is Status.WARN
+    assert not {Status.UNKNOWN, Status.FAIL} & set(told.values())
 
 
 def test_check_names_each_right_that_is_missing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
