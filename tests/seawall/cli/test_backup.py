@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from seawall.backup.finding import found_of
@@ -260,6 +261,8 @@ def test_damage_is_told_and_had_back(
     shown = members(seawall("show", LOG, "--json"))
     assert [each["what"] for each in shown["ranges"]].count("recoverable") == 1
     assert shown["broker"]["start"] == tiered.end
+    held = [each for each in shown["ranges"] if each["origin"] == "replica"]
+    assert [each["range"] for each in held] == [[tiered.end, shown["broker"]["high_watermark"]]]
     plan = tmp_path / "plan.json"
     assert seawall("plan", LOG, "--out", plan).status == 0
     assert seawall("apply", plan, "--confirm").status == 0
@@ -308,6 +311,37 @@ def test_the_bucket_is_looked_at(bucket: LocalBucket, tiered: Tiered, seawall: S
     rights = [each["detail"] for each in members(ran)["findings"] if each["subject"] == "s3 own rights"]
     assert rights == ["may list versions", "may write", "may read a version"]
     assert list(store_of(bucket).list_uploads("")) == []
+
+
+def test_verify_holds_the_bucket_against_the_window(
+    bucket: LocalBucket, tiered: Tiered, seawall: Seawall
+) -> None:
+    """A lifecycle that takes versions too soon is a failure with its remedy; one that keeps them is none."""
+    at = bucket.address
+    client = boto3.Session(
+        aws_access_key_id=at.access_key_id, aws_secret_access_key=at.secret_access_key
+    ).client("s3", endpoint_url=at.endpoint_url, region_name=at.region)
+
+    def keep_for(days: int) -> None:
+        rule = {"ID": "ours", "Status": "Enabled", "Filter": {"Prefix": f"{PREFIX}/"}}
+        rules: Any = [{**rule, "NoncurrentVersionExpiration": {"NoncurrentDays": days}}]
+        client.put_bucket_lifecycle_configuration(Bucket=at.bucket, LifecycleConfiguration={"Rules": rules})
+
+    try:
+        keep_for(2)
+        short, words = seawall("verify", TOPIC, "--json"), seawall("verify", TOPIC)
+        keep_for(30)
+        right = seawall("verify", TOPIC, "--json")
+    finally:
+        client.delete_bucket_lifecycle(Bucket=at.bucket)
+
+    assert (short.status, right.status) == (1, 0)
+    [found] = members(short)["bucket"]
+    days = members(short)["window_days"]
+    assert (found["subject"], found["status"]) == ("s3 lifecycle", "fail")
+    assert found["remedy"] == f"Set NoncurrentDays of rule 'ours' to {days} or more."
+    assert f"the window is {days}" in words.stdout
+    assert members(right)["bucket"] == []
 
 
 def test_a_pin_keeps_versions_until_it_is_released(
