@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.kafka import admin_client
 from tests.cluster.produce import Writer, create_topic, texts
+from tests.faults.clean import assert_clean
 from tests.seawall.cli.calling import Called, call
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
 from tiering.segments.codec import encode_segment
@@ -31,11 +32,12 @@ Seawall = Callable[..., Called]
 
 
 @pytest.fixture(scope="module")
-def tiered(broker: LocalCluster, bucket: LocalBucket) -> Tiered:
-    """A few closed segments, all of them copied, and an active one."""
+def tiered(broker: LocalCluster, bucket: LocalBucket) -> Iterator[Tiered]:
+    """A few closed segments, all of them copied, and an active one; scrubbed at the end of all tests."""
     create_topic(broker, TOPIC)
     Writer(broker, TOPIC, "tier").send_all(texts(400))
-    return tier_partition(broker, bucket, TOPIC)
+    yield tier_partition(broker, bucket, TOPIC)
+    assert_clean(broker, bucket, TOPIC, prefix=PREFIX)
 
 
 @pytest.fixture
@@ -133,8 +135,10 @@ def test_the_bucket_alone_tells_what_the_topic_holds(
     )
 
     hidden = tiered.segments[1]
-    store_of(bucket).mark_deleted(f"{hidden.key_stem}.json")
+    key = f"{hidden.key_stem}.json"
+    marker = store_of(bucket).mark_deleted(key)
     ran = seawall("rebuild", TOPIC, "--from-bucket", "--json")
+    bucket.client().delete_object(Bucket=bucket.name, Key=key, VersionId=str(marker))
 
     assert ran.status == 1
     [difference] = rows(ran, "differences")

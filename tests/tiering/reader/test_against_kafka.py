@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +14,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from tests.cluster.cases_records import CODECS
 from tests.cluster.produce import Writer, create_topic, texts, transactional
+from tests.faults.clean import assert_clean
 from tests.seawall.cli.calling import call
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
 from tiering.log.batch import Record
@@ -27,7 +29,7 @@ LIMITS = ReaderLimits(chunk_bytes=5000, ahead_chunks=6, fetchers=3)
 
 
 @pytest.fixture(scope="module")
-def tiered(broker: LocalCluster, bucket: LocalBucket) -> Tiered:
+def tiered(broker: LocalCluster, bucket: LocalBucket) -> Iterator[Tiered]:
     """Every codec, and transactions longer than a segment, of which one in three is aborted."""
     create_topic(broker, TOPIC)
     one = transactional(broker, TOPIC, "read-back-one")
@@ -44,7 +46,8 @@ def tiered(broker: LocalCluster, bucket: LocalBucket) -> Tiered:
         one.commit() if turn != 1 else one.abort()
         two.abort() if turn != 1 else two.commit()
     plain[0].send_all(texts(100))  # what the last segments need to be closed
-    return tier_partition(broker, bucket, TOPIC)
+    yield tier_partition(broker, bucket, TOPIC)
+    assert_clean(broker, bucket, TOPIC, prefix="reader-tests")
 
 
 @pytest.fixture(scope="module")
