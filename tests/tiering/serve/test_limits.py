@@ -13,10 +13,19 @@ from tests.tiering.serve.test_hostile import simple
 from tests.tiering.serve.test_room import large_produce
 from tests.tiering.serve.test_seam import contents, tiered
 from tests.tiering.serve.wire import HungUp
+from tiering.log.wire import Uuid
+from tiering.serve.cluster import Cluster
 from tiering.serve.coordinators import Coordinators
 from tiering.serve.counters import Counters
+from tiering.serve.marks import Marks, MarksOf
 from tiering.serve.protocol import apis
-from tiering.serve.protocol.asking import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tiering.serve.protocol.asking import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    MetadataResponse,
+    MetadataTopic,
+)
 from tiering.serve.protocol.codes import Code
 from tiering.serve.protocol.session import FindCoordinatorRequest
 from tiering.serve.server import Access
@@ -139,7 +148,7 @@ def test_groups_beyond_the_limit_of_one_lookup_are_to_be_asked_for_again(
 
 
 def test_what_is_forgotten_is_counted_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KEPT_MAX and GROUPS_MAX: what was used longest ago goes first."""
+    """KEPT_MAX, GROUPS_MAX, TOPICS_MAX and KNOWN_MAX: what was used longest ago goes first."""
     monkeypatch.setattr("tiering.serve.who.KEPT_MAX", 2)
     monkeypatch.setattr("tiering.serve.coordinators.GROUPS_MAX", 2)
     counters = Counters()
@@ -160,3 +169,18 @@ def test_what_is_forgotten_is_counted_and_asked_again(monkeypatch: pytest.Monkey
         known.learn(group, Address("broker", number))
     assert (known.of("a"), known.of("c")) == (None, Address("broker", 2))
     assert counters["forgotten"] == 2 + 1
+
+    monkeypatch.setattr("tiering.serve.cluster.TOPICS_MAX", 2)
+    monkeypatch.setattr("tiering.serve.marks.KNOWN_MAX", 2)
+    cluster = Cluster({"bootstrap.servers": "broker:1"}, counters)
+    ids = [Uuid(letter * 21 + "A") for letter in "abc"]
+    topics = tuple(
+        MetadataTopic(error_code=Code.NONE, name=f"topic {each}", topic_id=each, partitions=())
+        for each in ids
+    )
+    cluster.learn(MetadataResponse(brokers=(), cluster_id="c", controller_id=1, topics=topics))
+    assert [cluster.identified(each) is not None for each in ids] == [False, True, True]
+    marks = MarksOf(cluster, counters)
+    for each in ids:
+        marks.learn(each, 0, Marks(high_watermark=1))
+    assert counters["forgotten"] == 3 + 1 + 1
