@@ -23,6 +23,7 @@ from tiering.cluster.new_topic.kafka import make_topic
 from tiering.cluster.quiet import QUIET
 
 DEADLINE_S = 60.0
+BOUNDS_OF_A_BATCH = ("max.message.bytes", "segment.bytes")  # a batch is in one segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +72,8 @@ def ready_topic(
     _make_if_absent(
         cluster, config, PROGRESS_TOPIC, partitions=1, brokers=brokers, settings=PROGRESS_TOPIC_SETTINGS
     )
-    largest = plain.get("max.message.bytes")
-    return Target(
-        topic_id=str(found.topic_id), batch_bytes=min(PACKED_BYTES, int(largest) if largest else PACKED_BYTES)
-    )
+    largest = (int(value) for name in BOUNDS_OF_A_BATCH if (value := plain.get(name)))
+    return Target(topic_id=str(found.topic_id), batch_bytes=min([PACKED_BYTES, *largest]))
 
 
 def is_over(config: Mapping[str, str], topic: str, plan: Plan) -> bool:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from backup.catalogue.bytes import StoredPieces
+from backup.errors import CannotRestore
 from backup.logdir.apply import Restore, restore, undo
+from backup.logdir.errors import Cleaned
+from backup.logdir.prospect import look
 from backup.logdir.replica import Wanted
+from backup.plan.file import write_plan
+from rules.events import RestoreTarget
+from rules.identity import LogId
+from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
@@ -19,14 +31,26 @@ from tests.backup.lost_logs import (
     delete_records,
     earliest,
     pieces_of,
+    plan_for,
     trim_by_size,
     write_all_kinds,
 )
 from tests.cluster import produce
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
-from tiering.log.checkpoints import LOG_START_OFFSETS
+from tiering.cluster.interface import DescribedTopic
+from tiering.cluster.kafka import KafkaCluster
+from tiering.log.checkpoints import (
+    CLEANER_OFFSETS,
+    LOG_START_OFFSETS,
+    TopicPartition,
+    read_offset_checkpoint,
+)
 
 DEADLINE_S = 60.0
+SMALL = (produce.SMALL_SEGMENT_BYTES,) * 2
+# Before which step of its own each process is killed: while it stages, twice, then between the moves, of
+# which each goes on behind those before it. 0: not at all.
+KILLED_AT = (2, 6, 14, 9, 7, 5, 0)
 # What a broker says when it had to make something itself (KAFKA_FACTS 20).
 MENDED = ("Could not find offset index", "Recovering unflushed segment", "Found a corrupted")
 
@@ -61,21 +85,27 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "lose",
+    ("lose", "segment_bytes"),
     [
-        by_delete_records,
-        pytest.param(by_retention, marks=pytest.mark.long),
-        pytest.param(by_a_corrupted_checkpoint, marks=pytest.mark.long),
+        (by_delete_records, SMALL),
+        pytest.param(by_retention, (4 * 1024, 48 * 1024), marks=pytest.mark.long),
+        pytest.param(by_a_corrupted_checkpoint, (64 * 1024, 8 * 1024), marks=pytest.mark.long),
     ],
 )
 def test_what_was_lost_is_read_again(
-    lose: Callable[[LocalCluster, str], None], broker: LocalCluster, bucket: LocalBucket
+    lose: Callable[[LocalCluster, str], None],
+    segment_bytes: tuple[int, int],
+    broker: LocalCluster,
+    bucket: LocalBucket,
 ) -> None:
     """Every record as it was, in both isolation levels; no recovery at the start; kept by retention; undone
-    before, to the byte."""
+    before, to the byte. Segments of several sizes."""
     topic = f"logdir-{lose.__name__}"
-    produce.create_topic(broker, topic, config={"file.delete.delay.ms": "0"})
+    first_bytes, then_bytes = segment_bytes
+    produce.create_topic(broker, topic, segment_bytes=first_bytes, config={"file.delete.delay.ms": "0"})
     write_all_kinds(broker, topic)
+    if then_bytes != first_bytes:
+        kafka.set_config(broker.bootstrap, topic, {produce.SEGMENT_BYTES: str(then_bytes)})
     broker.stop(1)
     broker.restart(1)  # another leader epoch
     write_all_kinds(broker, topic, rounds=1, name=f"{topic}-again")
@@ -113,3 +143,88 @@ def test_what_was_lost_is_read_again(
     assert len(snapshots) >= first.files
     assert snapshots <= {path.name for path in tiered.folder.glob("*.snapshot")}
     assert (tiered.folder / "leader-epoch-checkpoint").read_bytes().splitlines()[2] == b"0 0"
+
+
+@pytest.mark.long
+def test_killed_on_a_brokers_own_files_it_goes_on(
+    broker: LocalCluster, bucket: LocalBucket, tmp_path: Path
+) -> None:
+    """SIGKILL at steps all over a restore, each process further on; the last comes to the end, and the broker
+    starts on it and has every record."""
+    topic = "logdir-killed"
+    produce.create_topic(broker, topic, config={"file.delete.delay.ms": "0"})
+    write_all_kinds(broker, topic)
+    tiered = tier_partition(broker, bucket, topic)
+    whole = consumed(broker, topic)
+    delete_records(broker, topic, tiered.end - 10)
+    (log_dir,) = broker.log_dirs(1)
+    plan = plan_for(pieces_of(tiered.segments), RestoreTarget.LOG_DIRECTORY)
+    write_plan(tmp_path / "plan", plan)
+    at = bucket.address
+    environ = {
+        **os.environ,
+        "AWS_ACCESS_KEY_ID": at.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
+    }
+    place = (str(log_dir), str(tmp_path / "plan"), at.endpoint_url, at.bucket, at.region)
+
+    broker.stop(1)
+    ended = []
+    for kill_at in KILLED_AT:
+        command = [sys.executable, "-m", "tests.backup.logdir.restore_alone", *place, str(kill_at)]
+        done = subprocess.run(command, env=environ, timeout=10 * DEADLINE_S, check=False)
+        ended.append(done.returncode)
+    broker.restart(1)
+
+    assert ended == [-signal.SIGKILL] * (len(KILLED_AT) - 1) + [0]
+    assert earliest(broker, topic) == 0
+    compare(consumed(broker, topic), whole)
+
+
+@pytest.mark.long
+def test_a_replica_that_a_broker_compacted_is_refused(broker: LocalCluster, bucket: LocalBucket) -> None:
+    """Tiered, then compacted for a while: the cleaner's entry stays, and nothing is put before it."""
+    topic = "logdir-cleaned"
+    produce.create_topic(broker, topic, config={"file.delete.delay.ms": "0"})
+    writer = produce.idempotent(broker, topic, topic)
+    for number, text in enumerate(produce.texts(600)):
+        writer.send(text, key=b"k%d" % (number % 7))
+    writer.flush()
+    tiered = tier_partition(broker, bucket, topic)
+    (log_dir,) = broker.log_dirs(1)
+    cleaning = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.01",
+        "min.compaction.lag.ms": "0",
+    }
+    kafka.set_config(broker.bootstrap, topic, cleaning)
+    entry = TopicPartition(topic, 0)
+
+    def is_cleaned() -> bool:
+        path = log_dir / CLEANER_OFFSETS
+        return path.exists() and entry in read_offset_checkpoint(path.read_bytes(), CLEANER_OFFSETS).offsets
+
+    wait_until(is_cleaned, name=topic, wanted="a cleaning", deadline_s=DEADLINE_S)
+    kafka.set_config(broker.bootstrap, topic, {"cleanup.policy": "delete"})
+    delete_records(broker, topic, 300)
+    broker.stop(1)
+    before = snapshot(tiered.folder)
+
+    with pytest.raises(Cleaned):
+        restore(log_dir, asked_of(tiered, topic), StoredPieces(store_of(bucket)))
+
+    assert snapshot(tiered.folder) == before
+    broker.restart(1)
+
+
+def test_a_topic_with_kafkas_own_tier_is_refused(kip405_broker: LocalCluster) -> None:
+    """Before anything is stopped: by the cluster's word, with the target that does work."""
+    topic = "logdir-kip405"
+    produce.create_topic(kip405_broker, topic, config={"remote.storage.enable": "true"})
+    config = {"bootstrap.servers": kip405_broker.bootstrap}
+    cluster = KafkaCluster(config, monotonic_s=time.monotonic)
+    [described] = cluster.describe_topics([topic]).values()
+    assert isinstance(described, DescribedTopic)
+
+    with pytest.raises(CannotRestore, match=r"KIP-405.* restore to target topic"):
+        look(cluster, LogId(kip405_broker.cluster_id, described.topic_id, 0), topic)
