@@ -49,12 +49,12 @@ _ON = {
     "delete_grace_ms": "10min",
     "backup_window_days": 400,
 }
-_SIZES = {"total_retention_ms": "unlimited", "total_retention_bytes": 250, "local_retention_bytes": 100}
+_SIZES = {"total_retention_ms": "unlimited", "total_retention_bytes": 250, "local_retention_bytes": 1}
 POLICIES = {
     "off": {"tiering": True, "total_retention_ms": "1h"},
     "by size": _ON | _SIZES,
     "by time": _ON | {"total_retention_ms": "2h", "local_retention_ms": "1h"},
-    "trim alone": {"tiering": True, "trim": True, "total_retention_ms": "90d", "local_retention_bytes": 100},
+    "trim alone": {"tiering": True, "trim": True, "total_retention_ms": "90d", "local_retention_bytes": 1},
 }
 
 

@@ -60,3 +60,14 @@ def test_records_of_another_history_are_not_trimmed_as_expired(world: SmallClust
 
     assert remover.wrong == []
     assert world.cluster.leader.log_start <= 3
+
+
+def test_a_start_that_stays_has_them_trimmed(world: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unguarded: the judge sees records go that are nowhere in the tier."""
+    monkeypatch.setattr("tiering.uploader.log_records.fork", lambda *_: None)
+    remover = expired_then_elected(world)
+    world.run_agent(2)
+
+    remover.run(2)
+
+    assert remover.wrong == [f"offset {offset} is trimmed and nowhere in the tier" for offset in range(3, 7)]
