@@ -491,7 +491,13 @@ def _uncommitted(state: LogState, replica: Replica, event: HighWatermark, terms:
     """Copies above every watermark, and still so when the leader wrote down another (KAFKA_FACTS 18)."""
     if replica.broker_id != state.leader_id:
         return
-    proved = [each for each in state.above if event.occurred_at_ms - each.at_ms >= terms.watermark_ms]
+    # A reading that reaches a copy says nothing against it, even where it is not believed: behind a start
+    # above all that was published, which a busy topic's own retention brings about within minutes, too.
+    proved = [
+        each
+        for each in state.above
+        if event.high_watermark < each.end and event.occurred_at_ms - each.at_ms >= terms.watermark_ms
+    ]
     for copy in proved:
         happened(
             state,

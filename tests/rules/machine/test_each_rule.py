@@ -233,6 +233,15 @@ def uploaded_just_before_the_checkpoint() -> History:
     return h
 
 
+def retention_passed_what_was_published() -> History:
+    """More came and went within ten minutes than the last watermark that was told."""
+    h = fixture("ours")
+    h.copied("early", 10_000, 11_000, newest(9))
+    h.after(minutes=5).start(1, 9000, 11_000, local=11_000, watermark=11_200)
+    h.watermark(1, 11_200, start=11_000, size_bytes=2 * MIB)
+    return h
+
+
 def unclean_election() -> History:
     h = fixture("none")
     h.elects(2, (2,), unclean=True)
@@ -384,6 +393,7 @@ CASES: tuple[tuple[Callable[[], History], set[str]], ...] = (
     (corrupt_and_repaired, {"SEG-08"}),
     (uploaded_above_the_watermark, {"SEG-10"}),
     (uploaded_just_before_the_checkpoint, set()),
+    (retention_passed_what_was_published, set()),
     (unclean_election, {"HWM-01", "HWM-02", "EPO-01"}),
     (leader_that_died_before_it_replicated, set()),
     (two_leaders, {"EPO-01"}),
