@@ -13,6 +13,7 @@ Invariant: `segment` ends without an error only if all bytes came, with the chec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ from tiering.segments.coverage import Coverage
 from tiering.segments.frontier import Frontier, Range, Stop
 from tiering.segments.keys import segment_key
 from tiering.segments.lineage import Epochs, epoch_at
-from tiering.segments.records import EpochStart
+from tiering.segments.records import EpochStart, SegmentState
 from tiering.segments.view import FinishedSegments
 from tiering.store.aux_file import AuxContents, read_aux
 from tiering.store.errors import Missing
@@ -96,9 +97,13 @@ class StoredPieces:
 def plan_log(body: PlanBody) -> TieredLog:
     """The plan's range as a log that `TieredReader` reads, from the versions that the plan names.
 
-    Lost ranges between pieces are gaps in it.
+    Lost ranges between pieces are gaps in it. A copy that was removed is read as a finished one: what readers
+    of the live tier must not touch is what a restore is for, and its versions are named.
     """
-    records = {piece.record.segment_id: piece.record for piece in body.pieces}
+    records = {
+        piece.record.segment_id: replace(piece.record, state=SegmentState.COPY_FINISHED)
+        for piece in body.pieces
+    }
     finished = _finished(body.pieces)
     ends = np.array([piece.end for piece in body.pieces], np.int64)
     return TieredLog(
