@@ -7,6 +7,7 @@ from seawall.cli.lazy import verb_group
 tier = verb_group(
     {
         "status": "seawall.cli.tier.status",
+        "plan-removals": "seawall.cli.tier.plan_removals",
         "orphans": "seawall.cli.tier.orphans",
         "rebuild": "seawall.cli.tier.rebuild",
         "scrub": "seawall.cli.tier.scrub",
