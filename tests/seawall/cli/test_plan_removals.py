@@ -40,7 +40,7 @@ def frontier(broker: LocalCluster, topic: str) -> int:
 def test_it_says_what_would_go_and_does_none_of_it(
     broker: LocalCluster, bucket: LocalBucket, tmp_path: Path
 ) -> None:
-    """By a policy that nobody applied all of the tier expires, and the disks are trimmed up to it; the plan is
+    """By a policy that nobody applied all of the tier expires, and the disks are trimmed; the plan is
     the same again, since nothing has changed; and by what is in force, nothing goes."""
     topic = f"plan-{uuid.uuid4().hex[:8]}"
     create_topic(broker, topic, segment_bytes=64 * 1024)
