@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from seawall.cli.backup import restore_logdir
 from tests.backup.logdir.disk import Disk, log_of
 from tests.backup.lost_logs import plan_for
 from tests.seawall.cli.calling import Called, call
+from tiering.segments.records import SegmentState
 
 
 @pytest.fixture
@@ -25,9 +27,16 @@ def disk(tmp_path: Path) -> Disk:
 def test_a_stopped_log_dir_is_restored_and_a_report_signed(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Checked without --confirm; then put back, and the report names what went where, by this host's key."""
+    """Copies that expired: checked without --confirm, then put back; the report says what went where."""
     plan, report = tmp_path / "the.plan", tmp_path / "report.json"
-    made = plan_for(disk.copies((0, 7), (7, 14)), RestoreTarget.LOG_DIRECTORY)
+    removed = [
+        replace(each, record=replace(each.record, state=SegmentState.DELETE_FINISHED))
+        for each in disk.copies((0, 7), (7, 14))
+    ]
+    made = plan_for(tuple(removed), RestoreTarget.LOG_DIRECTORY)
+    for piece in removed:
+        for _, ref in piece.record.objects.present():
+            disk.tier.store.mark_deleted(ref.key)
     write_plan(plan, made)
     now_ms = restore_logdir._now_ms()
     ticket = Ticket(plan=made.hash, checked_at_ms=now_ms, brokers=(1,), offline=(), check_interval_ms=300_000)
