@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from seawall.holds.from_findings import Wanted
     from seawall.holds.opened import OpenedHolds
     from seawall.holds.service import Place
-    from seawall.remedies.steps import Step
+    from seawall.remedies.steps import Prospect, Step
 
 _OF_ALERTS = {"critical": "C", "error": "E", "warning": "W"}  # as an alert spells them
 
@@ -58,8 +59,8 @@ def remediate(
 
     Each with how long is left for it. With --confirm: hold the log; make a corrupt replica the last of its
     partition's, so that no preferred election makes it leader, and elect another if it leads; set Kafka's
-    retention back to what was declared. Whatever destroys or needs somebody at a broker's host is told with
-    its exact steps, and not done.
+    retention back to what was declared; put what was lost back into the tier, by the plan that is shown
+    without it. Whatever destroys or needs somebody at a broker's host is told with its steps, and not done.
 
     Exits with 0 if nothing is left to do, 1 if something is, 3 if something could not be done or not be seen.
     """
@@ -77,6 +78,7 @@ def remediate(
     from seawall.holds.from_findings import wanted
     from seawall.holds.opened import now_ms, opened
     from seawall.remedies.look import seen_of
+    from seawall.remedies.restore import prospect
     from seawall.remedies.steps import steps_of
 
     refused: list[str] = []
@@ -88,20 +90,23 @@ def remediate(
             raise typer.Exit(PARTIAL)
         is_of_log = _has_partition(found)
 
-        def look() -> tuple[Sequence[Step], tuple[str, ...]]:
+        def look() -> tuple[Sequence[Step], Prospect | None, tuple[str, ...]]:
             seen = seen_of(
                 holds.cluster,
                 place.topic,
                 place.log.partition if is_of_log else None,
                 is_held=_is_held(holds, place),
             )
-            return steps_of(found, seen, now_ms=now_ms()), seen.unknown
+            restore = prospect(settings, found)
+            unseen = () if restore is None or not restore.unknown else (restore.unknown,)
+            steps = steps_of(found, seen, now_ms=now_ms(), prospect=restore)
+            return steps, restore, (*seen.unknown, *unseen)
 
-        steps, unknown = look()
+        steps, restore, unknown = look()
         if confirm:
             for step in steps:
-                _do(step, place, holds, settings, asked, refused.append)
-            steps, unknown = look()
+                _do(step, place, holds, settings, asked, restore, refused.append)
+            steps, _, unknown = look()
     if as_json:
         told = [{**_json(each)} for each in steps]
         typer.echo(
@@ -186,12 +191,14 @@ def _do(
     holds: OpenedHolds,
     settings: Settings,
     asked: Sequence[Wanted],
+    restore: Prospect | None,
     refuse: Callable[[str], None],
 ) -> None:
     """One step, if it is one of ours; what keeps it from being done is said, and the next has its turn."""
     from seawall.connections import kafka_config
     from seawall.holds.kafka import KafkaTopicConfigs
     from seawall.remedies.kafka import KafkaRemedies
+    from seawall.remedies.restore import carry_out
     from seawall.remedies.steps import Act
     from tiering.errors import StatedError
 
@@ -212,7 +219,9 @@ def _do(
             remedies.elect_preferred(place.topic, place.log.partition, step.values["leader"])
         elif step.act is Act.PUT_BACK:
             KafkaTopicConfigs(config).alter(place.topic, {step.values["setting"]: step.values["value"]})
-    except StatedError as failed:
+        elif step.act is Act.RESTORE and restore is not None and restore.plan is not None:
+            carry_out(settings, restore.plan, getpass.getuser(), lambda line: typer.echo(line, err=True))
+    except (StatedError, OSError) as failed:
         refuse(str(failed))
 
 
@@ -227,6 +236,8 @@ def _print(found: Mapping[str, Any], steps: Sequence[Step], unknown: Sequence[st
             else f", {max(0.0, step.minutes_left):.1f} min left"
         )
         typer.echo(f"{number}. [{mark}{left}] {step.says}")
+        for line in step.lines:
+            typer.echo(f"     {line}")
         for command in () if step.is_done else step.commands:
             typer.echo(f"     {command}")
     for line in unknown:
@@ -241,6 +252,7 @@ def _json(step: Step) -> dict[str, Any]:
         "says": step.says,
         "can_do": step.can_do,
         "is_done": step.is_done,
+        "lines": list(step.lines),
         "commands": list(step.commands),
         "minutes_left": step.minutes_left,
         "values": dict(step.values),

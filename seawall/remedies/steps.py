@@ -4,7 +4,7 @@
     KEEP_OUT     a corrupt replica is put last, so that no preferred election makes it leader
     MOVE_OFF     it leads: another one, in sync and earlier in the order, is elected
     PUT_BACK     Kafka's settings of the topic become what was declared
-    RESTORE      the prefix is put back, by `seawall backup`
+    RESTORE      the prefix is put back into the tier, by the plan that was shown
     STOP         what only a person can do, at the broker's host
 
 The order is that of what runs out first. KAFKA_FACTS 3 says why: once a corrupt follower is elected, the
@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from backup.plan import Plan
+from backup.plan.render import lines_of
 from rules.machine.explained import restore_command
 from seawall.policy.compare import Finding as Difference
 from seawall.policy.compare import Kind
@@ -47,13 +49,15 @@ class Act(str, Enum):
 class Step:
     """`can_do`: with --confirm the verb does it. `is_done`: nothing is left to do of it.
 
-    `minutes_left`: until it is too late; None where that is not known, or there is no end.
+    `lines`: what exactly would be done. `minutes_left`: until it is too late; None where that is not known,
+    or there is no end.
     """
 
     act: Act
     says: str
     can_do: bool = False
     is_done: bool = False
+    lines: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     minutes_left: float | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -81,9 +85,24 @@ class Seen:
     unknown: tuple[str, ...] = ()
 
 
-def steps_of(finding: Mapping[str, Any], seen: Seen, *, now_ms: int) -> tuple[Step, ...]:
-    """What can be done now, the most pressing first."""
-    return tuple(_steps(finding, seen, now_ms))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """Of a restore into the tier: its plan, that readers have all of it, or why neither.
+
+    `unknown`: something could not be looked at.
+    """
+
+    plan: Plan | None = None
+    is_there: bool = False
+    why: str = ""
+    unknown: str = ""
+
+
+def steps_of(
+    finding: Mapping[str, Any], seen: Seen, *, now_ms: int, prospect: Prospect | None = None
+) -> tuple[Step, ...]:
+    """What can be done now, the most pressing first. `prospect`: of a restore, where that was looked at."""
+    return tuple(_steps(finding, seen, now_ms, prospect))
 
 
 def replica_of(finding: Mapping[str, Any]) -> int | None:
@@ -99,7 +118,7 @@ def order_without(replicas: tuple[int, ...], corrupt: int, in_sync: tuple[int, .
     return (*sorted(others, key=lambda each: each not in in_sync), corrupt)
 
 
-def _steps(finding: Mapping[str, Any], seen: Seen, now_ms: int) -> Iterator[Step]:
+def _steps(finding: Mapping[str, Any], seen: Seen, now_ms: int, prospect: Prospect | None) -> Iterator[Step]:
     rule_id = str(finding["rule_id"])
     corrupt = replica_of(finding)
     if corrupt is not None and rule_id in OF_REPLICA and finding["status"] == "open":
@@ -110,7 +129,7 @@ def _steps(finding: Mapping[str, Any], seen: Seen, now_ms: int) -> Iterator[Step
         yield from _put_back(seen)
     if corrupt is None and rule_id in LOST_START and finding["status"] == "open":
         yield from _before_files_go(finding, seen, now_ms)
-    yield from _restore(finding)
+    yield from _restore(finding, prospect)
 
 
 def _hold(seen: Seen) -> Step:
@@ -230,20 +249,54 @@ def _before_files_go(finding: Mapping[str, Any], seen: Seen, now_ms: int) -> Ite
     )
 
 
-def _restore(finding: Mapping[str, Any]) -> Iterator[Step]:
-    command = restore_command(
+def command_of(finding: Mapping[str, Any]) -> str | None:
+    """How its restore is planned; None where no copy of bytes makes it good."""
+    return restore_command(
         str(finding["rule_id"]),
         str(finding["finding_id"]),
         int(finding["recoverable_offsets"]),
         str(finding["status"]),
     )
+
+
+def _restore(finding: Mapping[str, Any], prospect: Prospect | None) -> Iterator[Step]:
+    command = command_of(finding)
     if command is None:
         return
+    if prospect is not None and prospect.is_there:
+        says = "the tier answers for all of it: `seawall read` and `seawall serve` have it"
+        yield Step(act=Act.RESTORE, says=says, is_done=True)
+        return
     back, lost = finding["recoverable_offsets"], finding["lost_offsets"]
+    says = f"{back} offsets can be put back from copies, {lost} have no known copy"
+    plan = None if prospect is None else prospect.plan
+    if plan is None:
+        why = "" if prospect is None or not prospect.why else f"; not into the tier: {prospect.why}"
+        yield Step(
+            act=Act.RESTORE, says=f"{says}{why}. Read the plan first", commands=(command, *_others(command))
+        )
+        return
+    body = plan.body
     yield Step(
         act=Act.RESTORE,
-        says=f"{back} offsets can be put back from the tier, {lost} have no known copy. Read the plan first",
-        commands=(command, "seawall backup apply PLAN --confirm"),
+        says=f"{says}. Into the tier by the plan below; onto brokers' disks or into another topic by hand",
+        can_do=True,
+        lines=tuple(lines_of(plan)),
+        commands=_others(command),
+        values={
+            "plan": plan.hash,
+            "range": [body.range.start, body.range.end],
+            "recoverable_offsets": body.recoverable_offsets,
+            "lost_offsets": body.lost_offsets,
+        },
+    )
+
+
+def _others(command: str) -> tuple[str, ...]:
+    """For the two targets that take a person: brokers that stop together, consumers that move over."""
+    return (
+        f"{command} --target log_directory --out PLAN && seawall backup restore-logdir PLAN",
+        f"{command} --target topic --out PLAN && seawall backup restore-topic PLAN --to-topic NAME",
     )
 
 

@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from backup.plan.render import lines_of
 from rules.identity import LogId
 from seawall.policy.compare import Finding as Difference
 from seawall.policy.compare import Kind
-from seawall.remedies.steps import Act, Seen, Step, order_without, replica_of, steps_of
+from seawall.remedies.steps import Act, Prospect, Seen, Step, order_without, replica_of, steps_of
+from tests.backup.plans import plan
 from tests.seawall.holds.cases import finding
 
 LOG = LogId("c1", "T1", 0)
 MINUTE_MS = 60_000
+RESTORABLE = finding(LOG, recoverable_offsets=10)
 
 
 def seen(**given: Any) -> Seen:
@@ -35,8 +38,10 @@ def of_replica(broker: int, **given: Any) -> dict[str, Any]:
     return finding(LOG, rule_id="START-04", subject=subject, **given)
 
 
-def steps(told: dict[str, Any], at: Seen, now_ms: int = 0) -> dict[Act, Step]:
-    return {each.act: each for each in steps_of(told, at, now_ms=now_ms)}
+def steps(
+    told: dict[str, Any], at: Seen, now_ms: int = 0, prospect: Prospect | None = None
+) -> dict[Act, Step]:
+    return {each.act: each for each in steps_of(told, at, now_ms=now_ms, prospect=prospect)}
 
 
 def test_a_preferred_corrupt_replica_is_put_last_before_the_controller_elects_it() -> None:
@@ -145,3 +150,27 @@ def test_the_replica_is_read_from_the_subject() -> None:
     assert replica_of(of_replica(12)) == 12
     assert replica_of(finding(LOG)) is None
     assert replica_of(finding(LOG, subject="c1/T1/0/segment x")) is None
+
+
+def test_what_can_be_restored_is_shown_before_it_is_done() -> None:
+    """The plan in its own words; the other targets are commands; what is there again is done."""
+    made = plan()
+
+    step = steps(RESTORABLE, seen(), prospect=Prospect(plan=made))[Act.RESTORE]
+
+    assert step.can_do
+    assert step.lines == tuple(lines_of(made))
+    assert (step.values["plan"], step.values["range"]) == (made.hash, [5, 30])
+    assert [word for word in ("log_directory", "topic") if f"--target {word}" in " ".join(step.commands)] == [
+        "log_directory",
+        "topic",
+    ]
+    assert steps(RESTORABLE, seen(), prospect=Prospect(is_there=True))[Act.RESTORE].is_done
+
+
+def test_what_has_no_plan_says_why() -> None:
+    """It is for a person then, and not done."""
+    step = steps(RESTORABLE, seen(), prospect=Prospect(why="no version is left"))[Act.RESTORE]
+
+    assert (step.can_do, step.is_done) == (False, False)
+    assert "not into the tier: no version is left" in step.says
