@@ -26,6 +26,7 @@ LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 LISTING_TASKS = 8
 FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+NOTED = '{"seawall_maintain":1}'
 ORDER = {EVENTS: "log_id"}  # how a run asks: one log, or all logs of a day
 
 Say = Callable[[str], None]
@@ -37,7 +38,7 @@ def needed(spark: SparkSession, root: str, name: str, *, today: str) -> Upkeep:
     if not DeltaTable.isDeltaTable(spark, path):
         raise TableUnfit(table=path, why="there is none; `seawall audit ingest` makes it")
     table = EvidenceTable(spark, root, name, may_be_behind=True)
-    with _setting(spark, {LISTING: str(LISTING_TASKS)}):
+    with setting(spark, {LISTING: str(LISTING_TASKS)}):
         unneeded = spark.sql(f"VACUUM {table.quoted} DRY RUN").count()
     return Upkeep(
         table=name,
@@ -66,7 +67,7 @@ def carry_out(spark: SparkSession, root: str, upkeep: Upkeep, *, say: Say = lamb
         raise OtherWriter(table=table.path) from refused
     if upkeep.unneeded_files:
         say(f"{upkeep.table}: removing files that no kept version names")
-        with _setting(spark, {LISTING: str(LISTING_TASKS)}):
+        with setting(spark, {LISTING: str(LISTING_TASKS)}):
             spark.sql(f"VACUUM {table.quoted}")
     log_and_snapshot(spark, table.path)[0].checkpoint()
     now = {each.day: each for each in _days(spark, table.path)}
@@ -76,12 +77,13 @@ def carry_out(spark: SparkSession, root: str, upkeep: Upkeep, *, say: Say = lamb
 def _optimize(spark: SparkSession, table: EvidenceTable, day: str) -> None:
     column = ORDER.get(table.name)
     by = f" ZORDER BY ({column})" if column else ""
-    with _setting(spark, {FILE_SIZE: str(FILE_BYTES), NOTE: '{"seawall_maintain":1}'}):
+    with setting(spark, {FILE_SIZE: str(FILE_BYTES), NOTE: NOTED}):
         spark.sql(f"OPTIMIZE {table.quoted} WHERE ingest_day = DATE '{day}'{by}")
 
 
 @contextmanager
-def _setting(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def setting(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Of the session, and as they were behind it."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
