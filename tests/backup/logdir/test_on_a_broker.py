@@ -89,7 +89,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     [
         (by_delete_records, SMALL),
         pytest.param(by_retention, (4 * 1024, 48 * 1024), marks=pytest.mark.long),
-        pytest.param(by_a_corrupted_checkpoint, (64 * 1024, 8 * 1024), marks=pytest.mark.long),
+        pytest.param(by_a_corrupted_checkpoint, SMALL, marks=pytest.mark.long),
     ],
 )
 def test_what_was_lost_is_read_again(
