@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from backup.topic.errors import TakenOver, TargetUnfit
-from backup.topic.kafka import KafkaProgress, ready_topic
+from backup.topic.kafka import KafkaProgress, Target, ready_topic
 from backup.topic.offset_map import OffsetMap
-from backup.topic.outgoing import outgoing
+from backup.topic.outgoing import PACKED_BYTES, outgoing
 from backup.topic.parquet import read_map, write_map
 from backup.topic.replay import Job, Replayed, Source, committed_batches, replay
 from backup.topic.writer import TransactionalWriter
@@ -45,10 +45,9 @@ def log_of(broker: LocalCluster, tiered: Tiered) -> TieredLog:
     return found
 
 
-def target(broker: LocalCluster, topic: str, **settings: str) -> str:
-    """The topic's id."""
+def ready(broker: LocalCluster, topic: str, **settings: str) -> Target:
     config = {"bootstrap.servers": broker.bootstrap}
-    found = ready_topic(
+    return ready_topic(
         config,
         topic,
         partition=0,
@@ -58,7 +57,11 @@ def target(broker: LocalCluster, topic: str, **settings: str) -> str:
         now_ms=now_ms(),
         settings=settings,
     )
-    return found.topic_id
+
+
+def target(broker: LocalCluster, topic: str, **settings: str) -> str:
+    """The topic's id."""
+    return ready(broker, topic, **settings).topic_id
 
 
 def run(broker: LocalCluster, job: Job, source: Source, kill_at: int | None = None) -> Replayed:
@@ -145,6 +148,13 @@ def test_a_topic_that_would_not_keep_it_is_refused(broker: LocalCluster) -> None
         produce.create_topic(broker, f"unfit-{name}", config=settings)
         with pytest.raises(TargetUnfit):
             target(broker, f"unfit-{name}")
+
+
+def test_batches_are_packed_up_to_what_the_topic_takes(broker: LocalCluster) -> None:
+    """Half a mebibyte, or less where the topic's largest batch is smaller: a larger one would be refused for
+    good."""
+    assert ready(broker, "packing", **{"segment.bytes": str(1 << 20)}).batch_bytes == PACKED_BYTES
+    assert ready(broker, "packing-less", **{"max.message.bytes": "100000"}).batch_bytes == 100_000
 
 
 def test_an_earlier_run_is_fenced(broker: LocalCluster) -> None:
