@@ -49,6 +49,11 @@ lint: docs ## Check style, types, the layers between packages, and the links in 
 docs: setup-python ## Build docs/ as a site into build/site, and check every link in it
 	NO_MKDOCS_2_WARNING=1 $(IN_VENV)/python -m mkdocs build --strict
 
+.PHONY: bom
+bom: setup-python ## Write the bill of materials, from the pins, into build/seawall.cdx.json
+	@mkdir -p build
+	$(IN_VENV)/python -m seawall.reference.bom > build/seawall.cdx.json
+
 .PHONY: bench
 bench: setup ## Measure against other tools; ONLY=name for one benchmark
 	$(IN_VENV)/python -m bench $(ONLY)
