@@ -56,7 +56,7 @@ def _packages(pins: str) -> Iterator[dict[str, Any]]:
                 "externalReferences": [
                     {
                         "type": "distribution",
-                        "url": f"https://pypi.org/project/{name}/{pinned}/",
+                        "url": purl,  # where it is fetched from is the installer's choice
                         "hashes": [{"alg": "SHA-256", "content": each} for each in hashes],
                     }
                 ],
