@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its stubs forget it
 
 from backup.plan import Asked, AskedBy, Fingerprints, Origin, Piece, Plan, PlanBody, Range
@@ -19,6 +19,10 @@ from tiering.log.batch import Record
 from tiering.segments.records import SegmentRecord
 
 DEADLINE_S = 60.0
+# Of a broker that was elected a moment ago, and has not heard of it.
+YOUNG = frozenset(
+    {KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
+)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -119,10 +123,23 @@ def consumed(
 
 
 def earliest(cluster: LocalCluster, topic: str, partition: int = 0) -> int:
+    """Where the log begins. A broker that has just begun to lead may hear of it later than we do."""
     admin = kafka.admin_client(cluster.bootstrap)
     at = TopicPartition(topic, partition)
-    spec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-    return int(admin.list_offsets({at: spec})[at].result(DEADLINE_S).offset)
+    found: list[int] = []
+
+    def is_told() -> bool:
+        spec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+        try:
+            found.append(int(admin.list_offsets({at: spec})[at].result(DEADLINE_S).offset))
+        except KafkaException as refused:
+            if not refused.args[0].retriable() and refused.args[0].code() not in YOUNG:
+                raise
+            return False
+        return True
+
+    wait_until(is_told, name=topic, wanted="its first offset", deadline_s=DEADLINE_S)
+    return found[-1]
 
 
 def delete_records(cluster: LocalCluster, topic: str, offset: int) -> None:

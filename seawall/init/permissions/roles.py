@@ -106,6 +106,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
 }
 DOCTOR_CALLS = ("head_bucket", "get_bucket_versioning", "get_object_lock_configuration")
 CHECK_CALLS = (
+    "get_object_lock_configuration",
     "get_bucket_lifecycle_configuration",
     "get_public_access_block",
     "get_bucket_policy_status",

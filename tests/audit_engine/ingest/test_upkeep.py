@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from audit_engine.ingest.replay.spark import Replayed, replay, stretches
+from audit_engine.ingest.rows import plain
 from audit_engine.ingest.rows import spark as rows_of
+from audit_engine.ingest.rows.pieces import spark as pieces
 from audit_engine.ingest.spark import Ingest
 from audit_engine.tables import columns
 from audit_engine.tables.columns import EVENTS, QUARANTINE, Column
@@ -52,12 +54,16 @@ def kept(spark: SparkSession, broker: LocalCluster, tmp_path_factory: pytest.Tem
     kept = Kept(topic=topic, tables=topic.tables(spark))
     topic.produce(*[value_of(n) for n in range(READ)])
     kept.ingest(spark, BEFORE)
+    made = (rows_of._steps, pieces._spelled)  # with the limit in them
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_of, "EVENT_BYTES_MAX", 10)
-        rows_of._steps.cache_clear()
+        for each in (rows_of, plain):
+            patch.setattr(each, "EVENT_BYTES_MAX", 10)
+        for cached in made:
+            cached.cache_clear()
         topic.produce(*[value_of(n) for n in range(READ, READ + REFUSED)])
         kept.ingest(spark, BEFORE)
-    rows_of._steps.cache_clear()
+    for cached in made:
+        cached.cache_clear()
     topic.produce(b"torn", value_of(READ + REFUSED))
     kept.ingest(spark, BEFORE)
     return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -99,7 +100,7 @@ def test_terraforms_example_takes_what_is_made() -> None:
     example = (TERRAFORM / "examples" / "single-account" / "main.tf").read_text()
 
     assert f'"s3://${{var.packages}}/seawall/{archive.ENTRY}"' in example
-    assert "submit_parameters  = var.submit_parameters" in example
+    assert re.search(r"submit_parameters += var\.submit_parameters\n", example)
     told = submit.emr_parameters("s3://packages/seawall", ["a.jar", "b.jar"])
     assert told.startswith("--archives s3://packages/seawall/environment.tar.gz#environment --jars ")
     assert "s3://packages/seawall/jars/a.jar,s3://packages/seawall/jars/b.jar --conf " in told

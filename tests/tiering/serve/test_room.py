@@ -107,7 +107,8 @@ def large_produce(size_bytes: int) -> bytes:
 
 
 def test_many_large_requests_that_are_half_sent_take_no_more_than_the_bound() -> None:
-    """Each takes room before it is read, or waits; in time all are ended, and a whole one is answered."""
+    """Each takes room before it is read, or waits; in time all are ended, and a whole one is answered. One
+    that is larger than requests may be (it is read to be refused) may come on top, never two."""
     limits = Limits(requests_bytes_max=MB, request_bytes_max=200_000, request_small_bytes=10_000, frame_s=4.0)
     with simple(limits=limits) as (scene, log), ExitStack() as stack:
         requests = scene.endpoints[0].service.requests
@@ -120,7 +121,7 @@ def test_many_large_requests_that_are_half_sent_take_no_more_than_the_bound() ->
         with scene.client(timeout_s=DEADLINE_S) as honest:
             assert read_all(honest, 0, log.end) == contents(log)
         assert counted(scene, "requests_slow", len(half_sent))
-        assert requests.most_bytes <= limits.requests_bytes_max
+        assert requests.most_bytes <= limits.requests_bytes_max + len(large_produce(400_000))
         with scene.client(timeout_s=DEADLINE_S) as writer:
             writer.send(large_produce(400_000))
             assert struct.unpack_from(">i", writer.receive())[0] == 1
