@@ -31,7 +31,7 @@ BATCH = 20
 EVENTS_A_KILL = 100
 LAST = 40  # that are told while the last run is at work
 # A JVM that lives for seconds is not worth its second compiler.
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 def _events(first: int, count: int) -> Iterator[LogEvent]:
