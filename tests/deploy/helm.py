@@ -67,6 +67,10 @@ def _place() -> Path:
 
 if __name__ == "__main__":
     try:
-        print(_place() if _place().exists() else build())  # noqa: T201 a program's output
+        try:
+            program = found()
+        except NotToBeHad:
+            program = build()
+        print(program)  # noqa: T201 a program's output
     except NotToBeHad as reason:
         sys.exit(str(reason))
