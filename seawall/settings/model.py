@@ -246,7 +246,7 @@ class ServeSettings(_Table):
     sasl: YesOrNo = False  # clients sign in with their own PLAIN credentials, which the brokers judge
     connections_max: Annotated[int, _whole(1, 100_000)] = 1000
     connections_per_host_max: Annotated[int, _whole(1, 100_000)] | None = None
-    answers_bytes: Size = 256 * MIB  # of all answers from the bucket that are on their way
+    answers_bytes: Size = 256 * MIB  # of all large answers that are on their way, whoever gave them
     drain_s: Annotated[int, _whole(0, 3600)] = 20
 
 
