@@ -7,6 +7,8 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from tests.tiering.segments.strategies import LOG, log_record, segment
+from tests.tiering.segments.topic import Topic
 from tests.tiering.serve.broker import TOPIC, Partition
 from tests.tiering.serve.scene import TIERED, a_log, fetch_of, fetched, read_all, staged
 from tests.tiering.serve.test_hostile import simple
@@ -14,6 +16,7 @@ from tests.tiering.serve.test_room import large_produce
 from tests.tiering.serve.test_seam import contents, tiered
 from tests.tiering.serve.wire import HungUp
 from tiering.log.wire import Uuid
+from tiering.segments.table import ReferenceTable
 from tiering.serve.cluster import Cluster
 from tiering.serve.coordinators import Coordinators
 from tiering.serve.counters import Counters
@@ -30,6 +33,7 @@ from tiering.serve.protocol.codes import Code
 from tiering.serve.protocol.session import FindCoordinatorRequest
 from tiering.serve.server import Access
 from tiering.serve.service import Limits
+from tiering.serve.tier import TierTable
 from tiering.serve.upstream import Address
 from tiering.serve.who import Kept
 
@@ -184,3 +188,24 @@ def test_what_is_forgotten_is_counted_and_asked_again(monkeypatch: pytest.Monkey
     for each in ids:
         marks.learn(each, 0, Marks(high_watermark=1))
     assert counters["forgotten"] == 3 + 1 + 1
+
+
+def test_more_logs_than_pictures_are_kept_for_are_all_told_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PICTURES_MAX: a log that was forgotten is made again, as it was; one that is asked for stays."""
+    monkeypatch.setattr("tiering.serve.tier.PICTURES_MAX", 2)
+    logs = [LOG._replace(partition=each) for each in range(3)]
+    topic = Topic()
+    for number, log in enumerate(logs):
+        topic.claim(log_record(0, log=log))
+        topic.copy(segment(number, 0, 10 * (number + 1), log=log))
+    tier = TierTable(ReferenceTable([topic.table]), LOG.cluster_id)
+
+    def end_of(partition: int) -> int:
+        found = tier.log(LOG.topic_id, partition)
+        assert found is not None
+        return found.end
+
+    assert [end_of(each) for each in (0, 1, 0, 2)] == [10, 20, 10, 30]
+    assert tier.forgotten == 1  # of these, 1 was not asked for the longest
+    assert [end_of(each) for each in (0, 2, 1)] == [10, 30, 20]
+    assert tier.forgotten == 2
