@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import typer.main
 
 from seawall.cli.app import app
+from seawall.local.waiting import wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ANALYZE = shutil.which("systemd-analyze")
-UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+UNITS = sorted((DEPLOY / "systemd").glob("seawall-[!t]*.service"))
+TROUBLE = DEPLOY / "systemd" / "seawall-trouble@.service"
 STEPS = ("audit ingest", "audit run", "audit maintain", "alerts deliver", "audit status")
 
 
@@ -80,7 +87,7 @@ def test_a_command_that_is_none_would_be_noticed() -> None:
 @pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed (Debian: systemd)")
 def test_systemd_takes_the_units() -> None:
     """Each service and each timer, without a warning."""
-    files = [*UNITS, *sorted((DEPLOY / "systemd").glob("*.timer"))]
+    files = [*UNITS, TROUBLE, *sorted((DEPLOY / "systemd").glob("*.timer"))]
     done = subprocess.run(
         [str(ANALYZE), "verify", "--man=no", *map(str, files)], capture_output=True, text=True, timeout=60
     )
@@ -96,3 +103,194 @@ def test_each_timer_has_its_service_and_no_run_overlaps() -> None:
 
     assert timers == jobs
     assert {each.stem for each in UNITS} - jobs == {"seawall-agent"}
+
+
+def test_a_step_that_fails_is_tried_again_and_then_told() -> None:
+    """Of systemd: each oneshot service names who is told; those that write are started again, a few times an
+    hour, but not for what an audit found."""
+    for unit in UNITS:
+        text = unit.read_text()
+        if unit.stem == "seawall-agent":
+            assert "Restart=always" in text
+            continue
+        assert f"OnFailure={TROUBLE.name.replace('@', '@%n')}" in text, unit.name
+        if unit.stem in ("seawall-ingest", "seawall-audit", "seawall-maintain"):
+            assert "Restart=on-failure" in text, unit.name
+            assert "StartLimitBurst=5" in text, unit.name
+    assert "SuccessExitStatus=1 3 4" in (DEPLOY / "systemd" / "seawall-audit.service").read_text()
+    # 4 is the alert: there is no verdict, or none to believe.
+    assert "SuccessExitStatus=1 3\n" in (DEPLOY / "systemd" / "seawall-late.service").read_text()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A folder with programs of ours in place of what cron would find, and of Seawall's state."""
+
+    folder: Path
+
+    def cron(self, step: str) -> subprocess.Popen[str]:
+        """The line of a step, as cron starts it."""
+        lines = (DEPLOY / "systemd" / "crontab").read_text().splitlines()
+        [line] = [each for each in lines if each[:1] in set("*0123456789") and f"seawall {step}" in each]
+        command = line.split(None, 6)[6].replace("/var/lib/seawall", str(self.folder))
+        return subprocess.Popen(
+            ["/bin/bash", "-c", command],
+            env={"PATH": f"{self.folder}:{os.environ['PATH']}", "HERE": str(self.folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def program(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.write_text(f"#!/bin/bash\necho {name} $* >>$HERE/calls\n{text}\n")
+        path.chmod(0o755)
+
+    def calls(self) -> list[str]:
+        path = self.folder / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    found = Host(folder=tmp_path)
+    found.program("sleep", "exit 0")
+    return found
+
+
+@pytest.mark.parametrize(("code", "times"), [(0, 1), (1, 1), (3, 1), (4, 1), (55, 3)])
+def test_cron_tries_an_audit_again_that_failed_and_not_one_that_found(
+    host: Host, code: int, times: int
+) -> None:
+    """Three times, with a wait; and whatever came of it is written for Prometheus, once."""
+    host.program("seawall", f'[ "$2" = metrics ] || exit {code}')
+
+    with host.cron("audit run") as job:
+        job.communicate(timeout=60)
+
+    calls = host.calls()
+    assert calls.count("seawall audit run") == times
+    assert sum(each.startswith("seawall audit metrics") for each in calls) == 1
+    assert calls[-1].startswith("seawall audit metrics")
+
+
+@pytest.mark.parametrize("step", ["audit ingest", "audit run", "audit maintain", "alerts deliver"])
+def test_cron_starts_no_second_one_of_a_step(host: Host, step: str) -> None:
+    """While one holds the lock the next ends at once, and nothing of the step was called by it."""
+    host.program("seawall", f'[ "$1 $2" = "{step}" ] || exit 0; read -r _ <$HERE/gate')
+    os.mkfifo(host.folder / "gate")
+    with host.cron(step) as first:
+        wait_until(lambda: len(host.calls()) == 1, name="cron", wanted="the first", deadline_s=60)
+        with host.cron(step) as second:
+            second.communicate(timeout=60)
+        assert [each for each in host.calls() if f"seawall {step}" in each] == host.calls()[:1]
+        (host.folder / "gate").write_text("go\n")
+        first.communicate(timeout=60)
+    assert first.returncode == 0
+
+
+@pytest.mark.parametrize(("code", "is_mailed"), [(0, False), (1, False), (3, False), (4, True)])
+def test_cron_mails_that_there_is_no_verdict_and_nothing_else(host: Host, code: int, is_mailed: bool) -> None:
+    """What a job prints is mailed: where a run is late, why; where it is not, nothing at all."""
+    host.program("seawall", f"echo CANNOT TELL: the last run is 40 hours old; exit {code}")
+
+    with host.cron("audit status") as job:
+        said, _ = job.communicate(timeout=60)
+
+    assert ("40 hours" in said) is is_mailed
+    assert bool(said) is is_mailed
+
+
+@dataclass(slots=True)
+class Task:
+    """What Airflow would be handed: it is too large to have beside us, and was tried by hand."""
+
+    task_id: str
+    bash_command: str
+    retries: int
+    more: dict[str, object]
+    dag: dict[str, object]
+    behind: str | None = None
+
+    def __rshift__(self, other: Task) -> Task:
+        other.behind = self.task_id
+        return other
+
+
+def airflow_tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Task]:
+    """The tasks of deploy/airflow, by the names of their DAG and of their own."""
+    found: dict[str, Task] = {}
+    within: list[dict[str, object]] = []
+
+    class Dag:
+        def __init__(self, **said: object) -> None:
+            self.said = said
+
+        def __enter__(self) -> None:
+            within.append(self.said)
+
+        def __exit__(self, *_: object) -> None:
+            within.pop()
+
+    def operator(*, task_id: str, bash_command: str, retries: int, **more: object) -> Task:
+        task = Task(task_id, bash_command, retries, more, within[-1])
+        found[f"{within[-1]['dag_id']}.{task_id}"] = task
+        return task
+
+    modules: dict[str, dict[str, object]] = {
+        "airflow": {},
+        "airflow.sdk": {"DAG": Dag},
+        "airflow.providers": {},
+        "airflow.providers.standard": {},
+        "airflow.providers.standard.operators": {},
+        "airflow.providers.standard.operators.bash": {"BashOperator": operator},
+    }
+    for name, members in modules.items():
+        module = ModuleType(name)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, name, module)
+    runpy.run_path(str(DEPLOY / "airflow" / "seawall_dags.py"))
+    return found
+
+
+def test_airflow_runs_one_of_each_at_a_time_and_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step three times more; the looks that say that a run is late, or not to be believed, never."""
+    tasks = airflow_tasks(monkeypatch)
+
+    assert all(each.dag["max_active_runs"] == 1 and each.dag["catchup"] is False for each in tasks.values())
+    assert {name: each.retries for name, each in tasks.items()} == {
+        "seawall_ingest.ingest": 3,
+        "seawall_audit.run": 3,
+        "seawall_audit.alerts": 3,
+        "seawall_audit.stand": 0,
+        "seawall_maintain.maintain": 3,
+        "seawall_alerts.deliver": 3,
+        "seawall_late.status": 0,
+    }
+    assert tasks["seawall_audit.stand"].behind == "alerts"
+    assert all(each.more.get("retry_delay") for each in tasks.values() if each.retries)
+
+
+@pytest.mark.parametrize(
+    ("task", "failing"),
+    [
+        ("seawall_audit.run", {55, 24}),
+        ("seawall_audit.stand", {4}),
+        ("seawall_late.status", {4}),
+        ("seawall_ingest.ingest", {1, 3, 4, 24, 55}),
+    ],
+)
+def test_airflow_takes_a_code_for_what_it_means(
+    task: str, failing: set[int], host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a run found is no failure; that there is no verdict is one, in the two tasks that are for it."""
+    command = airflow_tasks(monkeypatch)[task].bash_command
+    words = re.sub(r"\{\{.*?\}\}", "seawall", command)
+
+    ended = {}
+    for code in (0, 1, 3, 4, 24, 55):
+        host.program("seawall", f"exit {code}")
+        environ = {"PATH": f"{host.folder}:{os.environ['PATH']}", "HERE": str(host.folder)}
+        ended[code] = subprocess.run(["bash", "-c", words], env=environ, check=False).returncode
+
+    assert {code for code, status in ended.items() if status != 0} == failing
