@@ -38,6 +38,7 @@ from backup.logdir.lock import locked
 from backup.logdir.replica import Replica, Wanted, read_replica
 from backup.logdir.side_files import EpochsDisagree, epochs_text, merged_epochs, offsets_text, trimmed_epochs
 from backup.logdir.stage import Likeness, Stager, sync_folder, write_whole
+from backup.logdir.standing import expect_same_history, standing_epochs
 from backup.plan import Piece
 from tiering.log.checkpoints import (
     LEADER_EPOCHS,
@@ -187,7 +188,7 @@ def _stage(
     with _given_up(replica, folder):
         journals.write(replica.path, journal, like)
         auxes = list(in_order(files, stager.fetch_aux, threads=workers))
-        epochs = _epochs(replica, files, auxes)
+        epochs = _epochs(replica, asked.pieces, files, auxes)
 
         def stage(told: tuple[NewFile, AuxContents]) -> None:
             step(f"stage {told[0].name}")
@@ -232,10 +233,12 @@ def _given_up(replica: Replica, folder: Path) -> Iterator[None]:
 
 
 def _epochs(
-    replica: Replica, files: Sequence[NewFile], auxes: Sequence[AuxContents]
+    replica: Replica, pieces: Sequence[Piece], files: Sequence[NewFile], auxes: Sequence[AuxContents]
 ) -> tuple[EpochStart, ...]:
-    """The history that is to stand: of the copies and of the directory, if they are of one log."""
-    found = merged_epochs((each.leader_epochs for each in auxes), replica.epochs)
+    """The history that is to stand: of the copies, of files that were to go, and of the directory, if they
+    are of one log."""
+    known = [*(each.leader_epochs for each in auxes), standing_epochs(replica)]
+    found = merged_epochs(known, replica.epochs)
     if isinstance(found, EpochsDisagree):
         raise OtherHistory(directory=replica.path, why=found.why)
     for file in files:
@@ -243,6 +246,7 @@ def _epochs(
             if start_offset < file.end_offset and epoch_at(found, start_offset) != epoch:
                 why = f"the copy at {file.base_offset} has epoch {epoch} at {start_offset}, the log another"
                 raise OtherHistory(directory=replica.path, why=why)
+    expect_same_history(replica, pieces, found)
     return found
 
 

@@ -75,9 +75,10 @@ class Disk:
             (self.directory / f"{stem}.log").write_bytes(b"".join(each.content for each in batches))
             (self.directory / f"{stem}.index").touch()
         base = self.log.batches[self.first].start
-        live = [each for each in self.log.epochs() if each[1] > base]
-        before = [each for each in self.log.epochs() if each[1] <= base][-1:]
-        trimmed = [*((epoch, base) for epoch, _ in before), *live]
+        start = max(base, self.entry or 0)
+        live = [each for each in self.log.epochs() if each[1] > start]
+        before = [each for each in self.log.epochs() if each[1] <= start][-1:]
+        trimmed = [*((epoch, start) for epoch, _ in before), *live]
         (self.directory / "leader-epoch-checkpoint").write_bytes(epochs_text(EpochStart(*e) for e in trimmed))
         return self
 

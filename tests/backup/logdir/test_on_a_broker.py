@@ -36,13 +36,17 @@ from tests.backup.lost_logs import (
     write_all_kinds,
 )
 from tests.cluster import produce
+from tests.cluster.disks import put_start
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
 from tiering.cluster.interface import DescribedTopic
 from tiering.cluster.kafka import KafkaCluster
 from tiering.log.checkpoints import (
     CLEANER_OFFSETS,
+    LEADER_EPOCHS,
     LOG_START_OFFSETS,
+    EpochStart,
     TopicPartition,
+    read_leader_epoch_checkpoint,
     read_offset_checkpoint,
 )
 
@@ -66,13 +70,13 @@ def by_delete_records(cluster: LocalCluster, topic: str) -> None:
 def by_a_corrupted_checkpoint(cluster: LocalCluster, topic: str) -> None:
     """The log starts at 700 by the checkpoint that the broker is started on."""
     cluster.stop(1)
-    (log_dir,) = cluster.log_dirs(1)
-    path = log_dir / LOG_START_OFFSETS
-    lines = [line for line in path.read_text().splitlines()[2:] if not line.startswith(f"{topic} ")]
-    lines.append(f"{topic} 0 700")
-    path.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+    put_start(cluster.log_dirs(1)[0], topic, 700)
     cluster.restart(1)
     wait_until(lambda: earliest(cluster, topic) == 700, name=topic, wanted="700", deadline_s=DEADLINE_S)
+
+
+def epochs_of(tiered: Tiered) -> list[EpochStart]:
+    return list(read_leader_epoch_checkpoint((tiered.folder / LEADER_EPOCHS).read_bytes()).epochs)
 
 
 def asked_of(tiered: Tiered, topic: str, start: int = 0) -> Restore:
@@ -111,6 +115,7 @@ def test_what_was_lost_is_read_again(
     write_all_kinds(broker, topic, rounds=1, name=f"{topic}-again")
     tiered = tier_partition(broker, bucket, topic)
     whole = {each: consumed(broker, topic, isolation=each) for each in ("read_committed", "read_uncommitted")}
+    epochs = epochs_of(tiered)
     lose(broker, topic)
     assert earliest(broker, topic) > 0
     # The start moves first; the files below it go with the broker's next look.
@@ -146,7 +151,36 @@ def test_what_was_lost_is_read_again(
     assert not [line for line in said.splitlines() if f"{topic}-0" in line and any(map(line.count, MENDED))]
     assert len(snapshots) >= first.files
     assert snapshots <= {path.name for path in tiered.folder.glob("*.snapshot")}
-    assert (tiered.folder / "leader-epoch-checkpoint").read_bytes().splitlines()[2] == b"0 0"
+    assert len(epochs) > 1
+    assert epochs_of(tiered)[: len(epochs)] == epochs
+
+
+@pytest.mark.long
+def test_a_start_that_moved_a_moment_ago_is_put_back(broker: LocalCluster, bucket: LocalBucket) -> None:
+    """Stopped as soon as the start moved, whether its files stand still or not: every record, and the epochs
+    as they were, though the broker has cut them already."""
+    topic = "logdir-moment"
+    produce.create_topic(broker, topic, config={"file.delete.delay.ms": "0"})
+    write_all_kinds(broker, topic)
+    broker.stop(1)
+    broker.restart(1)  # another leader epoch
+    write_all_kinds(broker, topic, rounds=1, name=f"{topic}-again")
+    tiered = tier_partition(broker, bucket, topic)
+    whole, epochs = consumed(broker, topic), epochs_of(tiered)
+    (log_dir,) = broker.log_dirs(1)
+    delete_records(broker, topic, tiered.end - 10)
+
+    broker.stop(1)
+    cut = epochs_of(tiered)
+    restore(log_dir, asked_of(tiered, topic), StoredPieces(store_of(bucket)))
+    restored = epochs_of(tiered)
+    broker.restart(1)
+
+    assert cut[0].start_offset == tiered.end - 10
+    assert restored == epochs
+    assert len(epochs) > 1
+    assert earliest(broker, topic) == 0
+    compare(consumed(broker, topic), whole)
 
 
 @pytest.mark.long

@@ -102,6 +102,67 @@ def disk_entry() -> int:
     return log_of(BATCHES).batches[FIRST].start + 1
 
 
+@pytest.mark.parametrize("first", [0, 4, 9, 12])
+@pytest.mark.parametrize("bounds", [BOUNDS, BOUNDS[:2]])
+def test_epochs_of_files_that_the_broker_has_not_removed_yet_are_told_again(
+    tmp_path: Path, first: int, bounds: tuple[tuple[int, int], ...]
+) -> None:
+    """The log's start moved a moment ago and took the epochs before it along, the files stand: whether all of
+    them, some or one do, and whether the tier has copies of them, the history is whole again; and undone."""
+    log = log_of(BATCHES)
+    disk = Disk(folder=tmp_path, log=log, first=first, cuts=(13, 19), entry=log.batches[16].start + 1).make()
+    before = disk.state()
+    pieces = disk.copies(*bounds, (9, 12))
+    restore(disk.log_dir, disk.asked(pieces), disk.pieces)
+    epochs = read_leader_epoch_checkpoint((disk.directory / LEADER_EPOCHS).read_bytes()).epochs
+    assert [tuple(each) for each in epochs] == list(log.epochs())
+    assert (disk.content()[0], log_start_of(disk.log_dir, WANTED)) == (0, 0)
+    undo(disk.log_dir, WANTED)
+    assert disk.state() == before
+
+
+def _segment_lost(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    (disk.directory / f"{disk.log.batches[6].start:020d}.log").unlink()
+    return pieces
+
+
+def _byte_flipped(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    path = disk.directory / f"{disk.log.batches[6].start:020d}.log"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    return pieces
+
+
+def _other_epoch_in_a_copy(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    record = replace(pieces[0].record, leader_epochs=(EpochStart(1, 0),))
+    return (replace(pieces[0], record=record), *pieces[1:])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "said"),
+    [
+        (_segment_lost, DoesNotJoin, "segment at 0 is good up to 18 only: nothing is in it up to 34"),
+        (_byte_flipped, DoesNotJoin, "segment at 18 is good up to 31 only"),
+        (_other_epoch_in_a_copy, OtherHistory, "at 0 the copies have epoch 1"),
+    ],
+)
+def test_a_file_that_stands_below_the_start_must_be_whole_and_of_the_copies_history(
+    tmp_path: Path,
+    spoil: Callable[[Disk, tuple[Piece, ...]], tuple[Piece, ...]],
+    error: type[LogDirRestoreError],
+    said: str,
+) -> None:
+    """Nobody was going to read it again, so that nobody noticed: refused, and nothing is changed."""
+    log = log_of(BATCHES)
+    disk = Disk(folder=tmp_path, log=log, first=0, cuts=(6, 12), entry=log.batches[16].start).make()
+    pieces = spoil(disk, disk.copies(*BOUNDS))
+    before = disk.state()
+    with pytest.raises(error, match=said):
+        restore(disk.log_dir, disk.asked(pieces), disk.pieces)
+    assert (disk.state(), work_folder(disk.directory).exists()) == (before, False)
+
+
 def test_killed_before_any_step_it_ends_in_the_same_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
