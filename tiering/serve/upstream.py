@@ -22,7 +22,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
-from tiering.cluster.quorum.security import Unaskable, dialogue_of, mechanism_of, tls_of
+from tiering.cluster.quorum.errors import Unaskable
+from tiering.cluster.quorum.security import dialogue_of, mechanism_of, tls_of
 from tiering.log.errors import LogFormatError
 from tiering.log.wire import Buffer
 from tiering.serve.budget import Budget
@@ -243,7 +244,7 @@ async def _authenticate(upstream: Upstream, settings: Mapping[str, str], mechani
     if shaken.error_code != 0:
         raise Unaskable(f"the broker takes {', '.join(shaken.mechanisms) or 'no SASL'}, not {mechanism}")
     dialogue = dialogue_of(settings, mechanism)
-    saying = next(dialogue)
+    saying = await asyncio.to_thread(next, dialogue)  # it may have to ask for a token first
     with suppress(StopIteration):
         while True:
             said = await upstream.ask(

@@ -1,4 +1,4 @@
-"""An agent whose cluster is reached by TLS and SCRAM-SHA-512, its certificate checked."""
+"""An agent whose cluster is reached by TLS and SCRAM-SHA-512 or OAUTHBEARER, its certificate checked."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from pathlib import Path
 import pytest
 
 from rules.events import CopyFinished
+from rules.identity import LogId
 from seawall.local.bucket import LocalBucket
 from seawall.local.kafka import produce
 from seawall.local.waiting import wait_until
 from tests.cluster.produce import METADATA_PARTITIONS, create_topic
-from tests.cluster.secure import USER, SecureBroker
+from tests.cluster.secure import USER, SecureBroker, as_settings
 from tests.faults.agents import Agent, agent_beside
 from tests.faults.scrub import scrub, tiered_to
 from tests.faults.test_whole_system import direct_store, replayed
 from tests.seawall.agent.told import told
 from tiering.cluster.errors import ClusterUnreachable
+from tiering.segments.table import ReferenceTable
 from tiering.store.keys import KeyLayout
 
 DEADLINE_S = 60.0
 SEGMENT_BYTES = 64 * 1024
+WRONG = "low-water-secret"
 
 
 def settings_of(kafka: str, bucket: LocalBucket, topic: str) -> str:
@@ -53,6 +56,7 @@ def refused(
     wrong = {
         "certificate": secure_broker.kafka_settings(ca=secure_broker.stranger),
         "password": secure_broker.kafka_settings(replace(USER, password="ebb")),
+        "token": as_settings(secure_broker.by_token(secret=WRONG)),
     }
     folder = tmp_path_factory.mktemp("refused")
     agents = {
@@ -68,16 +72,18 @@ def refused(
 
 
 @pytest.mark.usefixtures("refused")
-def test_it_copies_and_tells_over_tls_and_scram(
-    secure_broker: SecureBroker, bucket: LocalBucket, tmp_path: Path
+@pytest.mark.parametrize("sign_in", ["scram", "token"])
+def test_it_copies_and_tells_over_tls(
+    sign_in: str, secure_broker: SecureBroker, bucket: LocalBucket, tmp_path: Path
 ) -> None:
-    """By the safe listener alone, the certificate verified: segments are copied, the bucket is clean, and the
-    acts are in the topic of events."""
+    """By the safe listener alone, the certificate verified, signed in by SCRAM or OAUTHBEARER: segments are
+    copied, the bucket is clean, and the acts are in the topic of events."""
     topic = f"secure-{uuid.uuid4().hex[:8]}"
     create_topic(secure_broker, topic, partitions=1, segment_bytes=SEGMENT_BYTES)
     produce(secure_broker.bootstrap, topic, (b"%06d" % number * 100 for number in range(400)))
     began_ms = time.time_ns() // 1_000_000
-    settings = settings_of(secure_broker.kafka_settings(), bucket, topic)
+    client = secure_broker.client() if sign_in == "scram" else secure_broker.by_token()
+    settings = settings_of(as_settings(client), bucket, topic)
 
     with agent_beside(secure_broker, tmp_path, settings, bucket.address) as agent:
         wait_until(
@@ -88,24 +94,32 @@ def test_it_copies_and_tells_over_tls_and_scram(
         )
         assert agent.process.stop(grace_s=30.0), "it ended by itself"
 
-    found = scrub(replayed(secure_broker), direct_store(bucket), KeyLayout(topic))
+    table = replayed(secure_broker)
+    [topic_id] = {log.topic_id for log in logs_of(table, topic)}
+    found = scrub(table, direct_store(bucket), KeyLayout(topic), topic_id=topic_id)
     assert found.is_clean, found
     assert told(secure_broker, since_ms=began_ms).of(CopyFinished, topic)
 
 
 def frontier(cluster: SecureBroker, topic: str) -> int:
     table = replayed(cluster)
+    return max((tiered_to(table, log) for log in logs_of(table, topic)), default=0)
+
+
+def logs_of(table: ReferenceTable, topic: str) -> list[LogId]:
     views = {log: table.view(log) for log in table.logs()}
-    ours = [log for log, view in views.items() if view and view.record and view.record.topic == topic]
-    return max((tiered_to(table, log) for log in ours), default=0)
+    return [log for log, view in views.items() if view and view.record and view.record.topic == topic]
 
 
 def test_who_cannot_come_in_says_why_and_ends(refused: Mapping[str, Agent]) -> None:
-    """A broker that another authority vouches for is not believed, and a wrong password is told as such."""
+    """A broker that another authority vouches for is not believed; a wrong password, and a client's secret
+    that gets no token, are told as such."""
     ended = {name: agent.process.wait_until_ended(deadline_s=DEADLINE_S) for name, agent in refused.items()}
 
     said = {name: agent.process.log.read_text() for name, agent in refused.items()}
     assert ended == dict.fromkeys(refused, ClusterUnreachable.exit_code)
     assert "certificate verify failed" in said["certificate"]
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in said["password"]
+    assert "HTTP 401" in said["token"] or "invalid_client" in said["token"]
+    assert not any(WRONG in each for each in said.values())
     assert not any("Traceback" in each for each in said.values())

@@ -145,7 +145,7 @@ def test_nobody_listening_is_no_answer() -> None:
 
 def test_what_cannot_be_asked_safely_is_not_asked() -> None:
     """A SASL mechanism that this client does not have: refused, and no connection by a weaker way."""
-    client = BrokerClient("127.0.0.1", 1, {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"})
+    client = BrokerClient("127.0.0.1", 1, {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"})
 
     found = client.log_dirs()
     assert isinstance(found, Unknown)

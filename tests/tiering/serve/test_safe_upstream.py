@@ -1,4 +1,4 @@
-"""Brokers that want TLS and SCRAM: the endpoint signs in as itself, and its clients need not know of it."""
+"""Brokers that want TLS, and SCRAM or a token: the endpoint signs in as itself, its clients need not know."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ RECORDS = 500
 def test_records_come_over_the_seam_from_a_broker_behind_tls_and_scram(
     secure_broker: SecureBroker, bucket: LocalBucket
 ) -> None:
-    """SASL_SSL with SCRAM-SHA-512 towards the cluster: topics, marks, history, live end and a group."""
+    """SASL_SSL with SCRAM-SHA-512 towards the cluster: topics, marks, history, live end and a group; and the
+    same records where it signs in with a token (OAUTHBEARER)."""
     create_topic(secure_broker, TOPIC)
     writer = Writer(secure_broker, TOPIC, "safe")
     writer.send_all(texts(RECORDS))
@@ -41,14 +42,23 @@ def test_records_come_over_the_seam_from_a_broker_behind_tls_and_scram(
         assert endpoint.counters["forwarded"] > 0
         assert not endpoint.troubles
         is_refused_by_name(secure_broker, endpoint)
+    with served(secure_broker.by_token(), store_of(bucket)) as by_token:
+        assigned = consumer(by_token.bootstrap)
+        assigned.assign([TopicPartition(TOPIC, 0, 0)])
+        assert polled(assigned, lambda pairs: len(pairs) == RECORDS) == found
+        assigned.close()
+        assert not by_token.troubles
 
 
 def is_refused_by_name(brokers: SecureBroker, endpoint: Served) -> None:
-    """A wrong password, an authority that signed nothing here, a mechanism that is not known here."""
+    """A wrong password, an authority that signed nothing here, a mechanism that is not known here, a token
+    that is not given, one that is for another audience."""
     for settings, why in (
         (brokers.client(User(name=USER.name, password="ebb")), "credentials"),
         (brokers.client(ca=brokers.stranger), "certificate"),
-        (brokers.client() | {"sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER"),
+        (brokers.client() | {"sasl.mechanism": "AWS_MSK_IAM"}, "AWS_MSK_IAM"),
+        (brokers.by_token(secret="ebb"), "HTTP 401"),
+        (brokers.by_token(scope="elsewhere"), "credentials"),
     ):
         plan = Plan(settings=settings, listen=Address("127.0.0.1", 0))
         with pytest.raises(UpstreamRefuses, match=why):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from threading import Event, Thread
 
@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from seawall.local.broker import LocalCluster
 from seawall.local.kafka import SILENT
 from tests.cluster.produce import Writer, create_topic
+from tests.cluster.secure import SecureBroker
 from tests.workers.scaler.seen import Seen, options, sample
 from tests.workers.scaler.world import wait_until
 from workers.scaler.chain import Chain
@@ -37,7 +38,11 @@ def commit(broker: LocalCluster, topic: str, offset: int) -> None:
 @pytest.fixture
 def look(broker: LocalCluster) -> Callable[[str], Sample]:
     """Until it is seen: a broker that has just started has no coordinators yet, and that is Unseen."""
-    groups = KafkaGroups({"bootstrap.servers": broker.bootstrap})
+    return looking({"bootstrap.servers": broker.bootstrap})
+
+
+def looking(client: Mapping[str, str]) -> Callable[[str], Sample]:
+    groups = KafkaGroups(client)
 
     def seen(topic: str) -> Sample:
         found: list[Sample] = []
@@ -89,6 +94,18 @@ def test_a_topic_that_is_not_there_is_not_an_empty_one(broker: LocalCluster) -> 
 
     with pytest.raises(Unseen, match="UNKNOWN_TOPIC"):
         groups.look(of("scaler-no-such-topic"))
+
+
+def test_it_looks_over_tls_by_password_and_by_token(secure_broker: SecureBroker) -> None:
+    """SCRAM and OAUTHBEARER see the same; who is refused sees nothing, and it is said why."""
+    create_topic(secure_broker, "scaler-safe", segment_bytes=None)
+    Writer(secure_broker, "scaler-safe", "p").send_all([b"x"] * 7)
+
+    seen = [looking(each)("scaler-safe") for each in (secure_broker.client(), secure_broker.by_token())]
+    assert [only(each).log_end for each in seen] == [7, 7]
+    assert seen[0] == seen[1]
+    with pytest.raises(Unseen):
+        KafkaGroups(secure_broker.by_token(secret="ebb"), request_s=1.0).look(of("scaler-safe"))
 
 
 def test_a_cluster_that_does_not_answer_is_not_an_idle_one() -> None:

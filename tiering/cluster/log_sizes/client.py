@@ -21,8 +21,8 @@ from tiering.cluster.log_sizes.messages import (
     describe_log_dirs_body,
 )
 from tiering.cluster.quorum.connection import Connection
+from tiering.cluster.quorum.errors import Unaskable
 from tiering.cluster.quorum.messages import DescribeQuorumResponse
-from tiering.cluster.quorum.security import Unaskable
 from tiering.log.checkpoints import TopicPartition
 from tiering.log.errors import LogFormatError
 

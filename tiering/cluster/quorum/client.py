@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from tiering.cluster.interface import Cause, Unknown
 from tiering.cluster.quorum import QuorumMark
 from tiering.cluster.quorum.connection import Connection
+from tiering.cluster.quorum.errors import Unaskable
 from tiering.cluster.quorum.messages import DescribeQuorumResponse
-from tiering.cluster.quorum.security import Unaskable
 from tiering.log.directory import KRAFT_METADATA_TOPIC
 from tiering.log.errors import LogFormatError
 

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tiering.cluster.quorum import messages
-from tiering.cluster.quorum.security import Unaskable, dialogue_of, mechanism_of, tls_of
+from tiering.cluster.quorum.errors import Unaskable
+from tiering.cluster.quorum.security import dialogue_of, mechanism_of, tls_of
 from tiering.log.errors import Malformed
 from tiering.log.schema import read_message
 

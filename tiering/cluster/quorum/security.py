@@ -4,7 +4,7 @@
     TLS                 ssl.ca.location|pem, ssl.certificate.location|pem and ssl.key.location|pem with
                         ssl.key.password, enable.ssl.certificate.verification,
                         ssl.endpoint.identification.algorithm; without an authority the system's are trusted
-    SASL                PLAIN (RFC 4616), SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802)
+    SASL                PLAIN (RFC 4616), SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802), OAUTHBEARER (oauth.py)
 
 Owns what these settings mean for a plain socket. Refuses, by `Unaskable` and never by a weaker way, what it
 cannot do: other mechanisms, key stores, certificates as PEM text where a file is needed.
@@ -23,9 +23,13 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from tiering.cluster.quorum.errors import Unaskable
+from tiering.cluster.quorum.oauth import bearer
+
 # What the client says; it is sent what the server says in turn. Ends when nothing more is to be said.
 Dialogue: TypeAlias = Generator[bytes, bytes, None]
 
+BEARER = "OAUTHBEARER"
 MIN_ITERATIONS = 4096  # as Kafka's own clients want, and RFC 7677
 MAX_ITERATIONS = 1_000_000  # a server may not keep us busy for ever
 _CANNOT = (
@@ -35,10 +39,6 @@ _CANNOT = (
     "ssl.certificate.pem",
     "ssl.key.pem",
 )
-
-
-class Unaskable(Exception):
-    """The settings want something that this client cannot do, or the broker did not prove itself."""
 
 
 def protocol_of(settings: Mapping[str, str]) -> str:
@@ -89,13 +89,16 @@ def mechanism_of(settings: Mapping[str, str]) -> str | None:
     if not protocol_of(settings).startswith("SASL"):
         return None
     found = settings.get("sasl.mechanisms") or settings.get("sasl.mechanism") or "GSSAPI"
-    if found not in _DIALOGUES:
-        known = ", ".join(sorted(_DIALOGUES))
+    if found not in (*_DIALOGUES, BEARER):
+        known = ", ".join(sorted((*_DIALOGUES, BEARER)))
         raise Unaskable(f"sasl.mechanism {found} cannot be used to ask about the quorum; these can: {known}")
     return found
 
 
 def dialogue_of(settings: Mapping[str, str], mechanism: str) -> Dialogue:
+    """Its first words may take a while: where a token is asked for, that is another server."""
+    if mechanism == BEARER:
+        return bearer(settings)
     user, password = settings.get("sasl.username"), settings.get("sasl.password")
     if user is None or password is None:
         raise Unaskable("sasl.username and sasl.password are not set")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from tiering.cluster.interface import Cause, Unknown
 from tiering.cluster.quorum.client import ASKED_MAX, addresses
 from tiering.cluster.quorum.connection import Connection
-from tiering.cluster.quorum.security import Unaskable
+from tiering.cluster.quorum.errors import Unaskable
 from tiering.cluster.reassign.messages import AlterPartitionReassignmentsResponse, reassignment_body
 from tiering.log.errors import LogFormatError
 

@@ -23,7 +23,8 @@ from tiering.cluster.image import ClusterImage
 from tiering.cluster.interface import Cause, Unknown
 from tiering.cluster.quorum import QuorumMark
 from tiering.cluster.quorum.client import QuorumClient
-from tiering.cluster.quorum.security import Unaskable, _scram, mechanism_of, tls_of
+from tiering.cluster.quorum.errors import Unaskable
+from tiering.cluster.quorum.security import _scram, mechanism_of, tls_of
 from tiering.cluster.quorum.watermark import NOTHING_KNOWN, committed_below
 
 MARK = QuorumMark(leader_id=1, leader_epoch=1, high_watermark=15)
@@ -146,7 +147,7 @@ def test_what_the_settings_want_and_cannot_be_had_is_refused(serve: Callable[[An
     """Never by a weaker way: another mechanism, a key store, an authority that is not there."""
     server = serve(as_broker)
     for settings, word in (
-        ({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER"),
+        ({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "AWS_MSK_IAM"}, "AWS_MSK_IAM"),
         ({"security_protocol": "sasl_plaintext"}, "GSSAPI"),
         ({"security_protocol": "SSL", "ssl_keystore_location": "x.p12"}, "ssl.keystore.location"),
         ({"security_protocol": "SSL", "ssl_ca_location": "/nowhere.pem"}, "certificates"),
