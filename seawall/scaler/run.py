@@ -64,7 +64,7 @@ def run(settings: Settings, world: World) -> None:
     config = connections.kafka_config(settings, client_id=CLIENT_ID)
     groups = {DEFAULT_CLUSTER: KafkaGroups(config)}
     for name, file in other_clusters(settings).items():
-        groups[name] = KafkaGroups(connections.kafka_config(load(file=file).settings, client_id=CLIENT_ID))
+        groups[name] = KafkaGroups(config_of(file))
     ensure_topic(settings)
     shared = KafkaLog(config, topic=settings.scaler.topic)
     by = f"{socket.gethostname()}:{os.getpid()}"
@@ -171,6 +171,12 @@ def other_clusters(settings: Settings) -> Mapping[str, Path]:
             raise SettingsRefused.for_problems((problem,))
         found[name] = Path(file)
     return found
+
+
+def config_of(file: Path) -> dict[str, str]:
+    """Another cluster's, from its file alone: the environment is about the scaler's own, and a variable that
+    beat the file would have every name stand for that one."""
+    return connections.kafka_config(load(file=file, environ={}).settings, client_id=CLIENT_ID)
 
 
 def ensure_topic(settings: Settings) -> None:
