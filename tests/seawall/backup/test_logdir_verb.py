@@ -27,7 +27,8 @@ def disk(tmp_path: Path) -> Disk:
 def test_a_stopped_log_dir_is_restored_and_a_report_signed(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Copies that expired: checked without --confirm, then put back; the report says what went where."""
+    """Copies that expired: checked without --confirm, then put back; the report says what went where; with
+    --undo the directory is as it was, once."""
     plan, report = tmp_path / "the.plan", tmp_path / "report.json"
     removed = [
         replace(each, record=replace(each.record, state=SegmentState.DELETE_FINISHED))
@@ -55,11 +56,16 @@ def test_a_stopped_log_dir_is_restored_and_a_report_signed(
         *("--rate", "1GiB", "--report", report),
     )
     believed = seawall("report", report)
+    restored = disk.content()[0]
+    undone = [seawall("restore-logdir", plan, "--log-dir", disk.log_dir, "--undo") for _ in range(2)]
 
     assert (checked.status, "2 segments" in checked.stdout) == (0, True), checked.stderr
     assert unchanged == before
     assert done.status == 0, done.stderr
-    assert disk.content()[0] == 0
+    assert restored == 0
+    assert [each.status for each in undone] == [0, 0]
+    assert ["as it was before" in each.stdout for each in undone] == [True, False]
+    assert disk.state() == before
     assert (believed.status, "restored by tests" in believed.stdout) == (0, True), believed.stderr
     members = json.loads(report.read_text())["seawall_restore"]
     [replica] = members["replicas"]
