@@ -1,9 +1,11 @@
-"""A prefix lost on three replicas, put back on all of them while they are stopped: the leader moved, each
-replica begins at an offset of its own, followers restarted, and a restore on one alone is undone by Kafka."""
+"""A prefix lost on three replicas, by each way of losing one, put back on all of them while they are stopped:
+the leader moved, each replica begins at an offset of its own, followers restarted, and a restore on one alone
+is undone by Kafka."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -18,11 +20,21 @@ from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
-from tests.backup.lost_logs import compare, consumed, earliest, pieces_of, trim_by_size, write_all_kinds
+from tests.backup.lost_logs import (
+    compare,
+    consumed,
+    delete_records,
+    earliest,
+    pieces_of,
+    trim_by_size,
+    write_all_kinds,
+)
 from tests.cluster import produce
 from tests.cluster.cases_logs import partition_folder
+from tests.cluster.disks import put_start
+from tests.cluster.elections import elect_preferred
 from tests.tiering.reader.live import store_of, tier_partition
-from tiering.cluster.interface import TopicPartition
+from tiering.cluster.interface import DescribedTopic, TopicPartition
 from tiering.cluster.kafka import KafkaCluster
 
 DEADLINE_S = 90.0
@@ -51,15 +63,45 @@ def in_sync(cluster: LocalCluster, topic: str, count: int) -> None:
     )
 
 
+def client(cluster: LocalCluster) -> KafkaCluster:
+    return KafkaCluster({"bootstrap.servers": cluster.bootstrap}, monotonic_s=time.monotonic)
+
+
+def by_retention(cluster: LocalCluster, topic: str) -> None:
+    trim_by_size(cluster, topic, 4 * produce.SMALL_SEGMENT_BYTES)
+
+
+def by_delete_records(cluster: LocalCluster, topic: str) -> None:
+    delete_records(cluster, topic, 1100)
+
+
+def by_a_corrupted_checkpoint(cluster: LocalCluster, topic: str) -> None:
+    """A disk makes up a start for the preferred replica; it is elected, and the others copy its start."""
+    described = client(cluster).describe_topics([topic])[topic]
+    assert isinstance(described, DescribedTopic)
+    corrupt = described.partitions[0].replicas[0]
+    cluster.stop(corrupt)
+    put_start(cluster.log_dirs(corrupt)[0], topic, 700)
+    cluster.restart(corrupt)
+    in_sync(cluster, topic, 3)
+    elect_preferred(cluster, topic)
+    # A follower in a fetch session hears of a start with the next record only.
+    produce.idempotent(cluster, topic, f"{topic}-heard").send_all([b"one more"])
+    wait_until(lambda: earliest(cluster, topic) == 700, name=topic, wanted="700", deadline_s=DEADLINE_S)
+
+
 @pytest.mark.long
-def test_all_replicas_are_restored_and_stay_so(cluster3: LocalCluster, bucket: LocalBucket) -> None:
+@pytest.mark.parametrize("lose", [by_retention, by_delete_records, by_a_corrupted_checkpoint])
+def test_all_replicas_are_restored_and_stay_so(
+    lose: Callable[[LocalCluster, str], None], cluster3: LocalCluster, bucket: LocalBucket
+) -> None:
     """Restored on one alone it is undone; on all, every record is read again, from whichever leads."""
-    topic = "three"
+    topic = f"three-{lose.__name__}"
     produce.create_topic(cluster3, topic, replication=3, config={"file.delete.delay.ms": "0"})
     write_all_kinds(cluster3, topic)
     first_leader = kafka.leaders(cluster3.bootstrap, topic)[0]
     cluster3.stop(first_leader)
-    write_all_kinds(cluster3, topic, rounds=1, name="three-again")
+    write_all_kinds(cluster3, topic, rounds=1, name=f"{topic}-again")
     cluster3.restart(first_leader)
     in_sync(cluster3, topic, 3)
     leader = kafka.leaders(cluster3.bootstrap, topic)[0]
@@ -68,21 +110,29 @@ def test_all_replicas_are_restored_and_stay_so(cluster3: LocalCluster, bucket: L
     whole = {
         each: consumed(cluster3, topic, isolation=each) for each in ("read_committed", "read_uncommitted")
     }
-    lost_to = trim_by_size(cluster3, topic, 4 * produce.SMALL_SEGMENT_BYTES)
+    end = whole["read_uncommitted"][-1].offset + 1
+    lose(cluster3, topic)
+    lost_to = earliest(cluster3, topic)
+    assert lost_to > 0
     wanted = Wanted(log=tiered.log, topic=topic)
     log_dirs = places([cluster3.log_dirs(node)[0] for node in (1, 2, 3)], wanted)
+    first_files = [each / wanted.directory_name / f"{0:020d}.log" for each in log_dirs.values()]
+    # The start moves first; the files below it go with each broker's next look.
     wait_until(
-        lambda: all(log_start_of(each, wanted) >= lost_to for each in log_dirs.values()),
+        lambda: (
+            all(log_start_of(each, wanted) >= lost_to for each in log_dirs.values())
+            and not any(each.exists() for each in first_files)
+        ),
         name=topic,
         wanted="every replica trimmed",
         deadline_s=DEADLINE_S,
     )
-    cluster = KafkaCluster({"bootstrap.servers": cluster3.bootstrap}, monotonic_s=time.monotonic)
+    cluster = client(cluster3)
     prospect = look(cluster, tiered.log, topic)
     asked = Restore(plan_id="p", wanted=wanted, pieces=pieces_of(tiered.segments), start=0)
     pieces = StoredPieces(store_of(bucket))
 
-    follower = next(each for each in prospect.outage.brokers if each != leader)
+    leader, follower, _ = prospect.outage.brokers
     cluster3.stop(follower)
     restore(log_dirs[follower], replace(asked, wanted=replace(wanted, broker_id=follower)), pieces)
     assert log_start_of(log_dirs[follower], wanted) == 0
@@ -118,10 +168,10 @@ def test_all_replicas_are_restored_and_stay_so(cluster3: LocalCluster, bucket: L
     assert {each.broker_id for each in done} == {1, 2, 3}
     check_after(log_dirs, wanted, 0, leader_start=leader_start, interval_s=2.0, pause=time.sleep)
     for isolation, records in whole.items():
-        compare(consumed(cluster3, topic, isolation=isolation), records)
+        compare(consumed(cluster3, topic, isolation=isolation, end=end), records)
     for node in (leader, follower):
         cluster3.stop(node)
-        compare(consumed(cluster3, topic), whole["read_uncommitted"])
+        compare(consumed(cluster3, topic, end=end), whole["read_uncommitted"])
         cluster3.restart(node)
         in_sync(cluster3, topic, 3)
     assert partition_folder(cluster3, topic, 0, follower).is_dir()
