@@ -3,7 +3,8 @@
 Most segments of a compacted topic have one record, new to the table, and nothing that comes before or after
 it in the batch has a say in what becomes of it: only the log's claims do, by their offsets. Those are put
 into the table as columns. Everything else (a log's own record, a key that the table or the batch has already,
-a tombstone, a value whose seal does not fit) is taken one by one, in order, before them.
+a tombstone, a value whose seal does not fit) is taken one by one, in order, before them. Their digests, half
+of the work, are left for when somebody asks for one: whoever only reads the tier never does.
 
 Owns that distinction. Refuses records at or past `complete_from`: there the history is whole, and each record
 is judged by the one before it.
@@ -16,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import compress, pairwise
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
@@ -24,12 +24,11 @@ from typing import TypeAlias
 import numpy as np
 
 from tiering.segments.codec import decode_segment
-from tiering.segments.digest import MODULUS, summed
 from tiering.segments.findings import Finding
 from tiering.segments.keys import parse_key
 from tiering.segments.logs import Column
 from tiering.segments.records import SegmentState
-from tiering.segments.rows import DIGEST_BYTES, STATE_CODES, Flag
+from tiering.segments.rows import STATE_CODES, Flag
 from tiering.segments.seal import ROW, open_many
 from tiering.segments.segment_fold import set_behind
 from tiering.segments.state import TableState
@@ -157,24 +156,14 @@ def _insert(state: TableState, keys: Sequence[bytes], values: Sequence[bytes], o
     for name in COLUMNS_IN_SEAL:
         rows[name] = opened[name]
     rows["chunk"], rows["start"], rows["length"] = state.values.add_all(values)
-    rows["digest"] = np.frombuffer(_digests(keys, values), np.uint8).reshape(-1, DIGEST_BYTES)
-    rows["digest"][rows["state"] == DELETED] = 0
+    rows["flags"] = np.where(rows["state"] == DELETED, 0, Flag.UNDIGESTED)
+    state.has_undigested = True
     return first
-
-
-def _digests(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
-    """SHA-256 of each key and value, one behind the other; put together they would be copied first."""
-    found = []
-    for key, value in zip(keys, values, strict=True):
-        hashed = sha256(key)
-        hashed.update(value)
-        found.append(hashed.digest())
-    return b"".join(found)
 
 
 def _keep_epochs(state: TableState, first: int, values: Sequence[bytes], epochs: Column) -> None:
     many = np.flatnonzero(epochs > 1)
-    state.store.rows["flags"][first + many] = Flag.MANY_EPOCHS
+    state.store.rows["flags"][first + many] |= np.uint8(Flag.MANY_EPOCHS)
     for place in many.tolist():
         state.keep_epochs(first + place, decode_segment(values[place]).leader_epochs)
 
@@ -185,17 +174,15 @@ def _settle(state: TableState, first: int, count: int) -> list[Finding]:
     order = np.argsort(rows["log"], kind="stable")
     logs = rows["log"][order]
     begins = np.flatnonzero(np.diff(logs, prepend=NO_LOG))
-    sums = summed(rows["digest"][order], begins)
     offsets = np.maximum.reduceat(rows["offset"][order], begins).tolist()
     lowest_epochs = np.minimum.reduceat(rows["leader_epoch"][order], begins).tolist()
     numbers = (first + order).astype(np.int64)
     found: list[Finding] = []
     edges = pairwise([*begins.tolist(), count])
-    for (begin, end), added, offset, epoch in zip(edges, sums, offsets, lowest_epochs, strict=True):
+    for (begin, end), offset, epoch in zip(edges, offsets, lowest_epochs, strict=True):
         number = int(logs[begin])
         log = state.logs[number]
         log.rows.frombytes(numbers[begin:end].tobytes())
-        log.digest = (log.digest + added) % MODULUS
         log.offset = max(log.offset, offset)
         log.revision += 1
         if epoch < log.claims.highest_epoch:

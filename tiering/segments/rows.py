@@ -79,6 +79,7 @@ class Flag(IntFlag):
     MANY_EPOCHS = 1  # they stand in `RowStore.epochs`
     SHADOWED = 2  # the key's last record is not the one that is followed: compaction will keep the wrong one
     UNREADABLE = 4  # the key's last record cannot be read: the segment may have moved on
+    UNDIGESTED = 8  # its digest is not made yet, and in no sum: `TableState.make_digests`. In no snapshot
 
 
 class RowStore:

@@ -62,6 +62,7 @@ class DoesNotAddUp(ValueError):
 
 def packed(state: TableState, header: Header) -> bytes:
     """The streams, one behind the other."""
+    state.make_digests()
     sink = io.BytesIO()
     about = {**header, "position": state.position, "dropped_bytes": state.values.dropped_bytes}
     segments = _segments(state.store).replace_schema_metadata({HEADER: json.dumps(about).encode("utf-8")})

@@ -3,8 +3,11 @@
 Owns the storage and its upkeep. Refuses to decide what is followed: `segment_fold` and `log_fold` do, through
 the operations here, and they are the only ones to change it.
 
+A row that came with thousands of others has no digest until one is asked for (`make_digests`): a replay for
+`seawall read` needs none, and an agent needs them once. Until then it adds nothing to its log's.
+
 Invariant: a row's columns are those of the record whose value its place holds; a log's digest is the sum of
-its own record's and its rows' digests.
+its own record's and its rows' digests, each row's made or still UNDIGESTED.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tiering.segments.codec import decode_log, decode_segment
 from tiering.segments.keys import RecordKey, metadata_partition
 from tiering.segments.logs import NOTHING, LogState
 from tiering.segments.records import EpochStart, LogId, LogRecord, SegmentRecord, SegmentState
-from tiering.segments.rows import DIGEST_BYTES, STATE_CODES, Flag, RowStore, Standing
+from tiering.segments.rows import DIGEST_BYTES, FREE, STATE_CODES, Flag, RowStore, Standing
 from tiering.segments.values import Place, StoredValues
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
@@ -47,6 +50,7 @@ class TableState:
         self.resumed_at = complete_from  # the position of the snapshot that it went on from, if it did
         self.store = RowStore()
         self.values = StoredValues()
+        self.has_undigested = False
         self.logs: list[LogState] = []
         self.log_numbers: dict[bytes, int] = {}  # by the log's key
 
@@ -132,6 +136,30 @@ class TableState:
         log = self.logs[int(columns["log"])]
         log.digest = digest.replaced(log.digest, before, after)
         columns["digest"] = np.frombuffer(after or _NO_DIGEST, np.uint8)
+        columns["flags"] &= ~np.uint8(Flag.UNDIGESTED)
+
+    def make_digests(self) -> None:
+        """Those that are not made yet, of all rows: in the order of their values, so that each chunk of these
+        is unpacked once. Who asks for one of a log asks for others of the partition soon."""
+        if not self.has_undigested:
+            return
+        rows = self.store.rows
+        late = np.flatnonzero(rows["flags"] & Flag.UNDIGESTED)
+        late = late[np.lexsort((rows["start"][late], rows["chunk"][late]))]
+        keys, places = self.store.keys, rows[["chunk", "start", "length"]][late].tolist()
+        made = [
+            digest.record_digest(keys[row] or b"", self.values.get(Place(*place)))
+            for row, place in zip(late.tolist(), places, strict=True)
+        ]
+        rows["digest"][late] = np.frombuffer(b"".join(made), np.uint8).reshape(-1, DIGEST_BYTES)
+        order = late[np.argsort(rows["log"][late], kind="stable")]
+        begins = np.flatnonzero(np.diff(rows["log"][order], prepend=FREE))
+        sums = digest.summed(rows["digest"][order], begins) if len(late) else []
+        for number, added in zip(rows["log"][order[begins]].tolist(), sums, strict=True):
+            log = self.logs[number]
+            log.digest = (log.digest + added) % digest.MODULUS
+        rows["flags"][late] &= ~np.uint8(Flag.UNDIGESTED)
+        self.has_undigested = False
 
     def set_own_digest(self, log: LogState, after: bytes | None) -> None:
         """The same for the log's own record."""

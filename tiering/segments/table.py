@@ -184,9 +184,11 @@ class PartitionTable:
         return int(self._state.store.rows["offset"][row])
 
     def digest(self, log: LogId) -> LogDigest | None:
+        """What other tables can be compared with. The first one after a replay takes the time of them all."""
         number = self._number(log)
         if number is None:
             return None
+        self._state.make_digests()
         found = self._state.logs[number]
         return LogDigest(
             log=log, offset=found.offset, digest=found.digest, complete_from=self._state.complete_from
@@ -197,6 +199,7 @@ class PartitionTable:
         number = self._number(log)
         if number is None:
             return ()
+        self._state.make_digests()
         found, store = self._state.logs[number], self._state.store
         named = {log_key(log): found.own_digest or b""}
         for row in found.rows:
