@@ -15,6 +15,7 @@ from typing import Any
 
 from seawall.agent.health import Health
 from seawall.agent.metrics import Tally
+from seawall.traces import span
 from tiering.errors import StatedError
 
 
@@ -79,7 +80,8 @@ class Loop:
 def turn(name: str, act: Callable[[], object], context: LoopContext) -> None:
     """One turn of a loop, and the word on how it went."""
     try:
-        act()
+        with span(f"agent: {name}"):
+            act()
     except Exception as trouble:  # noqa: BLE001 the edge of the loop: see the module's docstring
         is_stated = isinstance(trouble, StatedError)
         why = str(trouble) if is_stated else repr(trouble)

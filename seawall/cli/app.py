@@ -21,6 +21,7 @@ from seawall.cli.console import StdoutClosed
 from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED, SYSTEM
 from seawall.cli.invocation import Invocation
 from seawall.cli.lazy import LazyGroup
+from seawall.traces import tracing
 from seawall.version import version
 from tiering.errors import StatedError
 
@@ -127,7 +128,8 @@ def _run() -> int:
 
 def _status() -> int:
     try:
-        app(prog_name="seawall")
+        with tracing(lambda line: typer.echo(f"seawall: {line}", err=True)):
+            app(prog_name="seawall")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except StatedError as error:

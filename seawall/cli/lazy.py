@@ -14,6 +14,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from seawall import traces
+from tiering.errors import StatedError
+
 
 class LazyGroup(TyperGroup):
     """`verbs` gives each verb's module, in the order of the help. Subclasses set it."""
@@ -31,7 +34,31 @@ class LazyGroup(TyperGroup):
             return get_command(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(cmd_name)(found)
-        return get_command(alone)
+        command = get_command(alone)
+        return _traced(command, f"{ctx.command_path} {cmd_name}") if traces.is_on() else command
+
+
+def _traced(command: Any, name: str) -> Any:
+    """The same verb, as a span with its exit code."""
+    invoke = command.invoke
+
+    def traced(ctx: Any) -> Any:
+        ended: typer.Exit | None = None
+        with traces.span(name) as verb:
+            try:
+                found = invoke(ctx)
+            except typer.Exit as exit_asked:  # how verbs end with a code, and no error of theirs
+                found, ended = None, exit_asked
+            except StatedError as error:
+                verb.say("seawall.exit_code", error.exit_code)
+                raise
+            verb.say("seawall.exit_code", 0 if ended is None else ended.exit_code)
+        if ended is not None:
+            raise ended
+        return found
+
+    command.invoke = traced
+    return command
 
 
 def verb_group(modules: Mapping[str, str], *, help: str, short_help: str) -> typer.Typer:  # noqa: A002 typer's own name

@@ -19,6 +19,7 @@ from seawall.cli.console import print_table
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.options import EndpointUrl, Json, Region
 from seawall.settings import Settings
+from seawall.traces import steps
 from seawall.version import version
 
 if TYPE_CHECKING:
@@ -127,12 +128,18 @@ def run(
 
     root = root_of(tables_at(settings))
     with (
-        _progress() as at,
+        _progress() as shown,
+        steps("audit run") as traced,
         session(settings, root, is_only_driver=is_only_driver, master=master) as (
             spark,
             _,
         ),
     ):
+
+        def at(step: str) -> None:
+            shown(step)
+            traced(step)
+
         means = Means(terms=Terms(), now_ms=_now_ms, version=version() or "source", docs=data_docs, at=at)
         audit = AuditRun(spark, root, means)
         if again is not None:
