@@ -55,6 +55,7 @@ from seawall.agent.removing import Removing, Told
 from seawall.agent.sink import LoggedSink
 from seawall.agent.snapshots import Snapshots
 from seawall.agent.table import open_table
+from seawall.agent.told import told_before
 from seawall.agent.watching import Watching
 from seawall.agent.world import CLIENT_ID, CLOCKWORK, World, open_cluster
 from seawall.settings import Settings
@@ -345,6 +346,7 @@ class _Agent:
                 now_ms=CLOCKWORK.now_ms,
                 new_id=CLOCKWORK.new_id,
                 stopping=self.world.stop.is_set,
+                was_told=told_before(self.spool, CLOCKWORK.now_ms),
             ),
             is_tiered=self.policy.is_tiered,
             limits=ServiceLimits(workers=self.settings.agent.workers),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rules.events import DeleteCause, EventSink, GapRecorded, LeadershipClaimed
+from rules.events import DeleteCause, EventSink, GapRecorded, LeadershipClaimed, LogEvent
 from rules.identity import LogId
 from tiering.cluster.gate import Eligible, LogView, NotLeader, committed_bound, may_leave
 from tiering.cluster.host import LocalPartition
@@ -54,6 +54,7 @@ from tiering.uploader.errors import (
 from tiering.uploader.holder import HeldSegment, SegmentHolder, open_segment
 from tiering.uploader.log_records import Writer, again, first_claim, next_claim, with_gap
 from tiering.uploader.metadata import Metadata
+from tiering.uploader.owed import claimed, gap_recorded, owed
 from tiering.uploader.status import LogStatus, describe, standing
 
 STEPS_MAX = 10_000  # of one log in one pass: more than segments a log can close meanwhile
@@ -70,7 +71,10 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What the logs of one agent share. All of it may be used from several threads."""
+    """What the logs of one agent share. All of it may be used from several threads.
+
+    `was_told`: whether an earlier run of this agent has told an event, as far as anybody remembers.
+    """
 
     cluster: Cluster
     metadata: Metadata
@@ -80,6 +84,7 @@ class Tools:
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
     stopping: Callable[[], bool] = lambda: False
+    was_told: Callable[[LogEvent], bool] = lambda _: False
 
 
 def holder_name(log: LogId) -> str:
@@ -113,6 +118,7 @@ class OneLog:
                 self.status.state, self.status.detail = standing(verdict)
                 return
             assert isinstance(seen.offsets, LeaderOffsets), "nothing is eligible without the leader's word"
+            self._tell_what_is_owed()
             step = next_step(self._facts(verdict, seen.offsets))
             describe(self.status, step, self.tools.now_ms())
             if not self._take(verdict, step):
@@ -201,17 +207,7 @@ class OneLog:
             survives = self._committed_survives()
             record = next_claim(view, writer, live=live, committed_survives=survives)
         offset = self.tools.metadata.publish_log(record)
-        self.tools.sink.emit(
-            LeadershipClaimed(
-                event_id=record.event_id,
-                occurred_at_ms=record.occurred_at_ms,
-                log=attempts.log,
-                topic=attempts.topic,
-                leader_epoch=attempts.leader_epoch,
-                broker_id=attempts.broker_id,
-                metadata_offset=offset,
-            )
-        )
+        self._tell(claimed(record, offset))
 
     def _committed_survives(self) -> bool:
         """Whether the topic allows only replicas in sync to be elected: what is not known is no."""
@@ -240,20 +236,23 @@ class OneLog:
             event_id=writer.event_id,
             recorded_at_ms=writer.now_ms,
         )
-        offset = self.tools.metadata.publish_log(with_gap(view, writer, gap))
-        self.tools.sink.emit(
-            GapRecorded(
-                event_id=writer.event_id,
-                occurred_at_ms=writer.now_ms,
-                log=attempts.log,
-                topic=attempts.topic,
-                leader_epoch=attempts.leader_epoch,
-                start_offset=step.start_offset,
-                end_offset=step.end_offset,
-                cause=step.cause,
-                metadata_offset=offset,
-            )
-        )
+        record = with_gap(view, writer, gap)
+        self._tell(gap_recorded(record, gap, self.tools.metadata.publish_log(record)))
+
+    def _tell(self, event: LeadershipClaimed | GapRecorded) -> None:
+        self.tools.sink.emit(event)
+        self.status.told_event_id = event.event_id
+
+    def _tell_what_is_owed(self) -> None:
+        """The log's record is ours, and its event may not be out: we were killed in between, or were never
+        told that the record counts."""
+        event = owed(self.tools.metadata.view(self.status.log), self.broker_id)
+        if event is None or event.event_id == self.status.told_event_id:
+            return
+        if self.tools.was_told(event):
+            self.status.told_event_id = event.event_id
+        else:
+            self._tell(event)
 
     def _copy(self, attempts: LogAttempts, segment: LocalRange) -> None:
         held = self._opened(segment)

@@ -45,6 +45,7 @@ class LogStatus:
     next_try_ms: int = 0
     moved_at_ms: int = 0  # when the frontier last moved, or there was nothing to do
     stall_told: bool = False
+    told_event_id: str = ""  # of the last claim or gap that was told
 
 
 def describe(status: LogStatus, step: Step, now_ms: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from seawall.agent.errors import StorageUntold
 from seawall.agent.remote_storage import BROKER_EVERY_MS, PAUSE_MS, SYSTEM, TOPIC_EVERY_MS, RemoteStorage
 from tests.audit_engine.observers.disk.model import Disk
-from tests.tiering.uploader.small_cluster import DEFAULTS
+from tests.tiering.uploader.brokers import DEFAULTS
 from tiering.cluster.interface import BrokerSettings, Cause, TopicSettings, Unknown
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.settings import Setting, Source, topic_settings

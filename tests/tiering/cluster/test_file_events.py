@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiering.uploader.small_cluster import PARTITION, SmallCluster
+from tests.tiering.uploader.brokers import PARTITION
+from tests.tiering.uploader.small_cluster import SmallCluster
 from tiering.cluster.file_events import FileEvents, Look, Lookout
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter

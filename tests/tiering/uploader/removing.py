@@ -24,7 +24,8 @@ from rules.events import TrimCertified, TrimOutcome
 from rules.identity import LogId
 from rules.policy import read_policy
 from rules.policy.topic import TopicPolicy
-from tests.tiering.uploader.small_cluster import PARTITION, TOPIC, Agent, SmallCluster
+from tests.tiering.uploader.brokers import PARTITION, TOPIC
+from tests.tiering.uploader.small_cluster import Agent, SmallCluster
 from tiering.cluster.interface import TopicPartition
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter

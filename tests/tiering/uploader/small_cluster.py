@@ -1,46 +1,34 @@
 """A cluster small enough for a model test: real segment files on disk, a topic in memory, agents that die.
 
-Replicas of one log hold the same records and cut them into segments wherever they like (`replica`). Every
-record's value names its offset and the epoch it was written in, so that what comes back from the store proves
-itself. An agent is the real UploadService over the real table and decisions; its process lives on from pass
-to pass until it is killed at any effect (`Plan`), and the next one starts from nothing but the topic, the
-bucket and its broker's disk.
+Replicas of one log (`replica`, led as `brokers` says) hold the same records and cut them into segments
+wherever they like. Every record's value names its offset and the epoch it was written in, so that what comes
+back from the store proves itself. An agent is the real UploadService over the real table and decisions; its
+process lives on from pass to pass until it is killed at any effect (`Plan`), and the next one starts from
+nothing but the topic (`memory_topic`), the bucket and its broker's disk.
 """
 
 from __future__ import annotations
 
-import base64
 import itertools
 import random
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rules.events import GapRecorded, LeadershipClaimed, LogEvent
 from rules.identity import LogId
+from tests.tiering.uploader.brokers import CLUSTER_ID, TOPIC, FakeCluster, topic_id_of
+from tests.tiering.uploader.memory_topic import MemoryTopic
 from tests.tiering.uploader.replica import Replica, batch_of
 from tests.tiering.uploader.world import FakeObjects, FakeSink, Killed, Plan
-from tiering.cluster.interface import (
-    DescribedTopic,
-    LeaderOffsets,
-    Leadership,
-    Recovery,
-    TopicPartition,
-    TopicSettings,
-    Unknown,
-)
 from tiering.cluster.log_dirs import Surveyor
-from tiering.cluster.settings import Setting, Source, topic_settings
 from tiering.cluster.topics import TopicFilter
 from tiering.log.batch import read_header, read_records
 from tiering.log.checkpoints import EpochStart
 from tiering.log.windows import walk
-from tiering.log.wire import Uuid
 from tiering.segments.coverage import Coverage, Piece, coverage
-from tiering.segments.keys import metadata_partition
-from tiering.segments.state import MetadataTopic
-from tiering.segments.table import PartitionTable, ReferenceTable, TopicRecord
+from tiering.segments.table import ReferenceTable
 from tiering.store.keys import KeyLayout
 from tiering.uploader.aux_source import AuxSource
 from tiering.uploader.copy import Lead, Ports
@@ -49,126 +37,6 @@ from tiering.uploader.metadata import Metadata
 from tiering.uploader.one_log import Cluster, Tools
 from tiering.uploader.service import UploadService
 from tiering.uploader.status import LogStatus
-
-TOPIC, CLUSTER_ID = "orders", "c1"
-PARTITION = TopicPartition(TOPIC, 0)
-PARTITIONS = 4  # of the metadata topic
-DEFAULTS = {
-    "cleanup.policy": "delete",
-    "remote.storage.enable": "false",
-    "retention.ms": "604800000",
-    "retention.bytes": "-1",
-    "local.retention.ms": "-2",
-    "local.retention.bytes": "-2",
-    "segment.ms": "604800000",
-    "segment.bytes": "1073741824",
-    "file.delete.delay.ms": "60000",
-    "min.insync.replicas": "1",
-    "max.message.bytes": "1048588",
-}
-
-
-def topic_id_of(number: int) -> Uuid:
-    """The id of the topic's incarnation so and so many."""
-    return Uuid(base64.urlsafe_b64encode(((0xA11 << 64) + number).to_bytes(16, "big")).decode().rstrip("="))
-
-
-@dataclass(slots=True)
-class FakeCluster:
-    """One log's brokers: who leads, who is in sync, what is committed."""
-
-    replicas: dict[int, Replica]
-    topic_id: Uuid
-    leader_id: int = 1
-    epoch: int = 0
-    in_sync: set[int] = field(default_factory=set)
-    high_watermark: int = 0
-    unclean_allowed: bool = True
-
-    @property
-    def leader(self) -> Replica:
-        return self.replicas[self.leader_id]
-
-    def leadership(
-        self, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, Leadership | Unknown]:
-        answer = Leadership(
-            topic=TOPIC,
-            topic_id=self.topic_id,
-            partition=0,
-            leader_id=self.leader_id,
-            leader_epoch=self.epoch,
-            replicas=tuple(self.replicas),
-            isr=tuple(sorted(self.in_sync)),
-            recovery=Recovery.RECOVERED,
-        )
-        return dict.fromkeys(partitions, answer)
-
-    def leader_offsets(
-        self, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, LeaderOffsets | Unknown]:
-        answer = LeaderOffsets(
-            topic_id=self.topic_id,
-            leader_id=self.leader_id,
-            leader_epoch=self.epoch,
-            high_watermark=self.high_watermark,
-            last_stable_offset=self.high_watermark,
-            log_start=self.leader.log_start,
-        )
-        return dict.fromkeys(partitions, answer)
-
-    def topic_settings(self, topics: Iterable[str]) -> Mapping[str, TopicSettings | Unknown]:
-        unclean = {"unclean.leader.election.enable": str(self.unclean_allowed).lower()}
-        entries = {
-            name: Setting(value=value, source=Source.DEFAULT) for name, value in (DEFAULTS | unclean).items()
-        }
-        return {topic: topic_settings(topic, entries) for topic in topics}
-
-    def broker_settings(self, broker_id: int) -> Unknown:
-        raise NotImplementedError(broker_id)
-
-    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, DescribedTopic | Unknown]:
-        return {topic: DescribedTopic(topic=topic, topic_id=self.topic_id, partitions={}) for topic in topics}
-
-
-@dataclass(slots=True)
-class MemoryTopic:
-    """The metadata topic, the tables that follow it, and a reader's own."""
-
-    plan: Plan
-    records: dict[int, list[TopicRecord]] = field(default_factory=lambda: {n: [] for n in range(PARTITIONS)})
-    followers: list[Metadata] = field(default_factory=list)
-    topic: MetadataTopic = field(
-        default_factory=lambda: MetadataTopic(
-            cluster_id=CLUSTER_ID, topic_id="AAAAAAAAAAAAAAAAAAAAAg", partition_count=PARTITIONS
-        )
-    )
-    reader: ReferenceTable = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reader = self.replayed()
-
-    def append(self, log: LogId, key: bytes, value: bytes | None) -> int:
-        partition = metadata_partition(log, PARTITIONS)
-        for _ in self.plan.effect():
-            offset = len(self.records[partition])
-            record = TopicRecord(offset, key, value)
-            self.records[partition].append(record)
-            for table in self.reader.partitions():
-                if table.partition == partition:
-                    table.apply_many([record])
-            for follower in self.followers:
-                follower.applied(partition, [record])
-        return offset
-
-    def replayed(self, *, upto: int | None = None) -> ReferenceTable:
-        """A new process's table; `upto`: one that has come no further in any partition yet."""
-        tables = []
-        for partition, records in self.records.items():
-            table = PartitionTable(self.topic, partition, complete_from=len(records))
-            table.apply_many(records[:upto])
-            tables.append(table)
-        return ReferenceTable(tables)
 
 
 @dataclass(slots=True)
@@ -378,6 +246,7 @@ class SmallCluster:
                 sink=self.sink,
                 now_ms=self.now_ms,
                 new_id=self.new_id,
+                was_told=self.sink.has,
             ),
             is_tiered=lambda topic: topic == TOPIC,
         )

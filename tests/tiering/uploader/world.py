@@ -180,6 +180,10 @@ class FakeSink:
     def kinds(self) -> list[str]:
         return [event.kind for event in self.events]
 
+    def has(self, event: LogEvent) -> bool:
+        """Whether an event of this id was taken."""
+        return any(event.event_id == each.event_id for each in self.events)
+
 
 @dataclass(slots=True)
 class World:
