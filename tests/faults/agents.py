@@ -11,7 +11,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,17 @@ class Agent:
     """One `seawall agent`."""
 
     def __init__(
-        self, folder: Path, cluster: LocalCluster, node_id: int, settings: str, s3: S3Address | None
+        self,
+        folder: Path,
+        cluster: LocalCluster,
+        node_id: int,
+        settings: str,
+        s3: S3Address | None,
+        *,
+        wrapped_in: Sequence[str] = (),
     ) -> None:
-        """Without `s3` it is given no credentials: it only observes."""
+        """Without `s3` it is given no credentials: it only observes. `wrapped_in`: a program, and what comes
+        before the agent's own command line, that becomes the agent."""
         self.node_id = node_id
         self._port = ReservedPort()
         self._said_before = 0  # bytes of its log
@@ -41,7 +49,7 @@ class Agent:
         log_dirs = ",".join(map(str, cluster.log_dirs(node_id)))
         self.process = Child(
             name=f"agent {node_id}",
-            argv=[sys.executable, "-m", "seawall", "agent"],
+            argv=[*wrapped_in, sys.executable, "-m", "seawall", "agent"],
             log=folder / "agent.log",
             env={
                 **{name: value for name, value in os.environ.items() if not name.startswith("SEAWALL_")},
@@ -118,10 +126,16 @@ def _credentials(s3: S3Address) -> dict[str, str]:
 
 @contextmanager
 def agent_beside(
-    cluster: LocalCluster, folder: Path, settings: str, s3: S3Address | None, node_id: int = 1
+    cluster: LocalCluster,
+    folder: Path,
+    settings: str,
+    s3: S3Address | None,
+    node_id: int = 1,
+    *,
+    wrapped_in: Sequence[str] = (),
 ) -> Iterator[Agent]:
     """One agent, ready; killed at the end, if it did not end by itself."""
-    agent = Agent(folder / "agent", cluster, node_id, settings, s3)
+    agent = Agent(folder / "agent", cluster, node_id, settings, s3, wrapped_in=wrapped_in)
     agent.start()
     try:
         agent.wait_until_ready()
