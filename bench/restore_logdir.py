@@ -16,17 +16,22 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backup.plan.file import read_plan
 from bench.harness import Ran, compare, run
-from bench.upload import _environment, _peers, _segments, _server
-from tests.cluster.versitygw import VersityGateway
+
+if TYPE_CHECKING:
+    from tests.cluster.versitygw import VersityGateway
 
 TOPIC, PARTITION = "bench", 0
 MEASURED_WORKERS = 4
 
 
 def main() -> None:
+    # And with it the tests' servers, which are not for the process that is measured.
+    from bench.upload import _environment, _peers, _segments, _server
+
     tools, sources = _peers(), _segments()
     with _server() as (gateway, objects):
         os.environ |= _environment(gateway.endpoint_url)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import cramjam
 
@@ -21,7 +22,6 @@ from tiering.log.crc import crc32c
 from tiering.log.errors import LogFormatError, Malformed
 from tiering.log.wire import read_varlong
 
-_SMALL = [bytes([value << 1]) for value in range(64)]  # of a varint that takes one byte, not below zero
 _COVERED = struct.Struct(">hiqqqhii")  # attributes to record_count
 _BEFORE = struct.Struct(">qiibI")  # base_offset, length, leader_epoch, magic, crc
 _SNAPPY_MAGIC = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)  # the framing of snappy-java
@@ -86,7 +86,7 @@ def renumbered(payload: bytes | memoryview, records: int, by: int, later_ms: int
         if not rest <= end <= len(plain):
             raise Malformed(position=at, what="record", why=f"of {length} bytes leaves its batch")
         head = plain[body : body + 1] + _varint(delta_ms + later_ms) + _varint(number + by)
-        parts += [_varint(len(head) + end - rest), head, plain[rest:end]]
+        parts += (_varint(len(head) + end - rest), head, plain[rest:end])
         at = end
     if at != len(plain):
         raise Malformed(position=at, what="records", why=f"have {len(plain) - at} bytes behind them")
@@ -111,9 +111,8 @@ def varint_bytes(value: int) -> int:
     return len(_varint(value))
 
 
+@lru_cache(maxsize=1 << 14)  # lengths, numbers and times of a batch's records are a few thousand
 def _varint(value: int) -> bytes:
-    if 0 <= value < 64:
-        return _SMALL[value]
     return uvarint(((value << 1) ^ (value >> 63)) & (1 << 64) - 1)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from backup.topic.errors import TakenOver, WriteFailed, WriteRefused
 from backup.topic.offset_map import OffsetMap, Run, joined
@@ -154,6 +154,15 @@ def replay(
             pause(PAUSE_S)
 
 
+class _Sent(NamedTuple):
+    """A batch on its way, without its bytes: they are the connection's."""
+
+    number: int
+    runs: tuple[Run, ...]
+    records: int
+    is_passed_through: bool
+
+
 class _Run:
     """The transactions of one producer, one after the other."""
 
@@ -171,7 +180,7 @@ class _Run:
         self._job, self._writer, self._packer, self._counted = job, writer, packer, counted
         self._now_ms, self._on_progress, self._step = now_ms, on_progress, step
         self._limit_bytes = transaction_bytes
-        self._sent: list[tuple[int, Outgoing]] = []
+        self._sent: list[_Sent] = []
         self._bytes = 0
         self._done: list[Step] = []
 
@@ -200,7 +209,8 @@ class _Run:
                 self._step("enter")
                 self._writer.enter([at, (PROGRESS_TOPIC, 0)])
             self._step("send")
-            self._sent.append((self._writer.send(*at, batch.content), batch))
+            number = self._writer.send(*at, batch.content)
+            self._sent.append(_Sent(number, batch.runs, batch.records, batch.is_passed_through))
             self._bytes += len(batch.content)
 
     def _commit(self, next_offset: int) -> None:
@@ -211,8 +221,8 @@ class _Run:
         self._step("settle")
         offsets = writer.settle()
         runs = joined(
-            Run(run.source, offsets[number] + run.target, run.offsets)
-            for number, batch in self._sent
+            Run(run.source, offsets[batch.number] + run.target, run.offsets)
+            for batch in self._sent
             for run in batch.runs
         )
         done = Step(
@@ -232,7 +242,7 @@ class _Run:
         counted = self._counted
         counted.transactions += 1
         counted.batches += len(self._sent)
-        counted.records += sum(batch.records for _, batch in self._sent)
+        counted.records += sum(batch.records for batch in self._sent)
         counted.bytes += self._bytes
-        counted.made_anew += sum(not batch.is_passed_through for _, batch in self._sent)
+        counted.made_anew += sum(not batch.is_passed_through for batch in self._sent)
         self._sent, self._bytes = [], 0

@@ -26,7 +26,7 @@ from backup.topic.errors import TakenOver, WriteFailed, WriteRefused
 from backup.topic.outgoing import Sender
 from tiering.cluster.quorum.client import addresses
 from tiering.cluster.quorum.connection import A, Connection, Sent
-from tiering.cluster.quorum.security import Unaskable
+from tiering.cluster.quorum.errors import Unaskable
 from tiering.log.errors import LogFormatError
 
 TIMEOUT_S = 30.0

@@ -124,6 +124,15 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
+    # A record has three of them before its key, of one byte or two nearly always: no loop.
+    if position + 1 < len(buffer):
+        first = buffer[position]
+        if first < 0x80:
+            return (first >> 1) ^ -(first & 1), position + 1
+        second = buffer[position + 1]
+        if second < 0x80:
+            value = first & 0x7F | second << 7
+            return (value >> 1) ^ -(value & 1), position + 2
     value, end = _read_base128(buffer, position, 64, "varlong")
     return (value >> 1) ^ -(value & 1), end
 

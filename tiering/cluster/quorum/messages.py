@@ -109,8 +109,8 @@ class DescribeQuorumResponse:
 def request(api_key: int, version: int, correlation_id: int, body: bytes, *, is_flexible: bool) -> bytes:
     """A whole request, its length before it."""
     head = struct.pack(">hhi", api_key, version, correlation_id) + string(CLIENT_ID)
-    content = head + (NO_TAGS if is_flexible else b"") + body
-    return struct.pack(">i", len(content)) + content
+    head += NO_TAGS if is_flexible else b""
+    return b"".join((struct.pack(">i", len(head) + len(body)), head, body))  # a body may be large
 
 
 def describe_quorum_body() -> bytes:
