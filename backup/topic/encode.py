@@ -16,11 +16,11 @@ from functools import lru_cache
 import cramjam
 
 from backup.topic.messages import uvarint
-from tiering.log.batch import COVERED_AT, LENGTH_BYTES_MIN, MAGIC, Record
+from tiering.log.batch import COVERED_AT, MAGIC, PREFIX_BYTES, Record
 from tiering.log.codec import Codec
 from tiering.log.crc import crc32c
 from tiering.log.errors import LogFormatError, Malformed
-from tiering.log.wire import read_varlong
+from tiering.log.wire import Buffer, read_varlong
 
 _COVERED = struct.Struct(">hiqqqhii")  # attributes to record_count
 _BEFORE = struct.Struct(">qiibI")  # base_offset, length, leader_epoch, magic, crc
@@ -37,9 +37,9 @@ def batch_of(
     producer_id: int,
     producer_epoch: int,
     base_sequence: int,
-    payload: bytes | memoryview,
+    payload: Sequence[Buffer],
 ) -> bytearray:
-    """A batch as a producer sends it: offsets from 0 on, the leader's epoch not known."""
+    """A batch as a producer sends it: offsets from 0 on, the leader's epoch not known. `payload`: in pieces."""
     covered = _COVERED.pack(
         attributes,
         records - 1,
@@ -50,12 +50,10 @@ def batch_of(
         base_sequence,
         records,
     )
-    batch = bytearray(_BEFORE.size)
-    batch += covered
-    batch += payload
+    batch = bytearray().join((bytes(_BEFORE.size), covered, *payload))
     with memoryview(batch) as view:
         crc = crc32c(view[COVERED_AT:])
-    _BEFORE.pack_into(batch, 0, 0, LENGTH_BYTES_MIN + len(payload), -1, MAGIC, crc)
+    _BEFORE.pack_into(batch, 0, 0, len(batch) - PREFIX_BYTES, -1, MAGIC, crc)
     return batch
 
 
@@ -67,8 +65,8 @@ def payload_of(records: Sequence[Record], codec: Codec) -> bytes:
     return _COMPRESSORS[codec](plain)
 
 
-def renumbered(payload: bytes | memoryview, records: int, by: int, later_ms: int) -> bytes:
-    """Records that are not compressed, their numbers and times moved on. Raises Malformed.
+def renumbered(payload: bytes | memoryview, records: int, by: int, later_ms: int) -> list[bytes]:
+    """Records that are not compressed, their numbers and times moved on, in pieces. Raises Malformed.
 
     Of each only what stands before its key is read and written: length, attributes, time, number.
     """
@@ -90,7 +88,7 @@ def renumbered(payload: bytes | memoryview, records: int, by: int, later_ms: int
         at = end
     if at != len(plain):
         raise Malformed(position=at, what="records", why=f"have {len(plain) - at} bytes behind them")
-    return b"".join(parts)
+    return parts
 
 
 def _record(number: int, record: Record, first_ms: int) -> bytes:

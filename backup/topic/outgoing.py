@@ -16,12 +16,14 @@ Invariant: the records of what is sent are those that were asked for: time, key,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from backup.topic.encode import batch_of, payload_of, renumbered, varint_bytes
 from backup.topic.offset_map import Run
 from tiering.log.batch import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL
 from tiering.log.codec import Codec
+from tiering.log.wire import Buffer
 from tiering.reader.interface import StoredBatch
 
 SEQUENCES = 2**31  # they wrap behind 2**31 - 1
@@ -63,7 +65,7 @@ def outgoing(batch: StoredBatch, sender: Sender) -> Outgoing | None:
         runs=tuple(_runs([each.offset for each in records])),
         base_ms=records[0].timestamp_ms,
         max_ms=max(each.timestamp_ms for each in records),
-        payload=payload_of(records, Codec(header.codec_number)),
+        payload=[payload_of(records, Codec(header.codec_number))],
         next_offset=batch.end,
         passed=False,
     )
@@ -123,14 +125,14 @@ def _is_as_it_is(batch: StoredBatch) -> bool:
 def _packed(batches: list[StoredBatch], sender: Sender) -> Outgoing:
     """Batches as they are, the records of the later ones numbered on."""
     first = batches[0].header
-    parts: list[bytes | memoryview] = []
+    parts: list[Buffer] = []
     runs: list[Run] = []
     count = 0
     for batch in batches:
         header, payload = batch.header, batch.content[HEADER_BYTES:]
         later_ms = header.base_timestamp_ms - first.base_timestamp_ms
         is_first = count == 0
-        parts.append(payload if is_first else renumbered(payload, header.record_count, count, later_ms))
+        parts += [payload] if is_first else renumbered(payload, header.record_count, count, later_ms)
         runs.append(Run(header.base_offset, count, header.record_count))
         count += header.record_count
     return _sent(
@@ -139,7 +141,7 @@ def _packed(batches: list[StoredBatch], sender: Sender) -> Outgoing:
         runs=tuple(runs),
         base_ms=first.base_timestamp_ms,
         max_ms=max(batch.header.max_timestamp_ms for batch in batches),
-        payload=parts[0] if len(parts) == 1 else b"".join(parts),
+        payload=parts,
         next_offset=batches[-1].end,
         passed=True,
     )
@@ -152,7 +154,7 @@ def _sent(
     runs: tuple[Run, ...],
     base_ms: int,
     max_ms: int,
-    payload: bytes | memoryview,
+    payload: Sequence[Buffer],
     next_offset: int,
     passed: bool,
 ) -> Outgoing:

@@ -76,7 +76,7 @@ def step_batch(key: bytes, step: Step, now_ms: int, sender: Sender) -> bytearray
         producer_id=sender.producer_id,
         producer_epoch=sender.producer_epoch,
         base_sequence=sender.sequence,
-        payload=payload_of([record], Codec.NONE),
+        payload=[payload_of([record], Codec.NONE)],
     )
     sender.sequence += 1
     return batch
