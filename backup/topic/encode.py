@@ -39,7 +39,7 @@ def batch_of(
     base_sequence: int,
     payload: Sequence[Buffer],
 ) -> bytearray:
-    """A batch as a producer sends it: offsets from 0 on, the leader's epoch not known. `payload`: in pieces."""
+    """A batch as a producer sends it: offsets from 0 on, no leader epoch. `payload` comes in pieces."""
     covered = _COVERED.pack(
         attributes,
         records - 1,
