@@ -15,10 +15,12 @@ from seawall.holds.of_run import place_for
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
+from seawall.local.process import stop_all
 from seawall.local.waiting import wait_until
 from seawall.policy.change_log.kafka import TOPIC as POLICY_TOPIC
 from tests.cluster.produce import create_topic
-from tests.faults.agents import Agent, agents_beside
+from tests.faults.agents import STOP_GRACE_S, Agent, agents_beside
+from tests.faults.clean import assert_clean
 from tests.faults.scrub import tiered_to
 from tests.faults.test_whole_system import direct_store, replayed
 from tests.faults.test_whole_system import settings_of as agent_settings
@@ -92,7 +94,7 @@ def test_a_finding_stops_trim_and_deletes_until_it_is_released(
         for agent in agents.values():
             agent.kill()
         cluster3.kill(2)
-        cluster3.restart(2)
+        cluster3.restart(2, deadline_s=DEADLINE_S * 2)
         for agent in agents.values():
             agent.start()
         for agent in agents.values():
@@ -135,6 +137,8 @@ def test_a_finding_stops_trim_and_deletes_until_it_is_released(
     after = record_of(cluster3, topic)
     assert after is not None
     assert after.holds == (), "what somebody released is not placed again by the same finding"
+    stop_all([agent.process for agent in agents.values()], grace_s=STOP_GRACE_S)
+    assert_clean(cluster3, bucket, topic, prefix=topic)
 
 
 def _fill(cluster: LocalCluster, topic: str) -> None:
