@@ -51,6 +51,7 @@ from tiering.log.checkpoints import (
 )
 
 DEADLINE_S = 60.0
+STARTS_S = 240.0  # a broker, on a machine that is busy with everything else
 SMALL = (produce.SMALL_SEGMENT_BYTES,) * 2
 # Before which step of its own each process is killed: while it stages, twice, then between the moves, of
 # which each goes on behind those before it. 0: not at all.
@@ -71,7 +72,7 @@ def by_a_corrupted_checkpoint(cluster: LocalCluster, topic: str) -> None:
     """The log starts at 700 by the checkpoint that the broker is started on."""
     cluster.stop(1)
     put_start(cluster.log_dirs(1)[0], topic, 700)
-    cluster.restart(1)
+    cluster.restart(1, deadline_s=STARTS_S)
     wait_until(lambda: earliest(cluster, topic) == 700, name=topic, wanted="700", deadline_s=DEADLINE_S)
 
 

@@ -38,6 +38,7 @@ from tiering.cluster.interface import DescribedTopic, TopicPartition
 from tiering.cluster.kafka import KafkaCluster
 
 DEADLINE_S = 90.0
+STARTS_S = 240.0  # a broker, on a machine that is busy with everything else
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Nodes:
         self.cluster.stop(broker_id)
 
     def start(self, broker_id: int) -> None:
-        self.cluster.restart(broker_id)
+        self.cluster.restart(broker_id, deadline_s=STARTS_S)
 
 
 def in_sync(cluster: LocalCluster, topic: str, count: int) -> None:
@@ -82,7 +83,7 @@ def by_a_corrupted_checkpoint(cluster: LocalCluster, topic: str) -> None:
     corrupt = described.partitions[0].replicas[0]
     cluster.stop(corrupt)
     put_start(cluster.log_dirs(corrupt)[0], topic, 700)
-    cluster.restart(corrupt)
+    cluster.restart(corrupt, deadline_s=STARTS_S)
     in_sync(cluster, topic, 3)
     elect_preferred(cluster, topic)
     # A follower in a fetch session hears of a start with the next record only.
@@ -102,7 +103,7 @@ def test_all_replicas_are_restored_and_stay_so(
     first_leader = kafka.leaders(cluster3.bootstrap, topic)[0]
     cluster3.stop(first_leader)
     write_all_kinds(cluster3, topic, rounds=1, name=f"{topic}-again")
-    cluster3.restart(first_leader)
+    cluster3.restart(first_leader, deadline_s=STARTS_S)
     in_sync(cluster3, topic, 3)
     leader = kafka.leaders(cluster3.bootstrap, topic)[0]
     assert leader != first_leader
@@ -136,7 +137,7 @@ def test_all_replicas_are_restored_and_stay_so(
     cluster3.stop(follower)
     restore(log_dirs[follower], replace(asked, wanted=replace(wanted, broker_id=follower)), pieces)
     assert log_start_of(log_dirs[follower], wanted) == 0
-    cluster3.restart(follower)
+    cluster3.restart(follower, deadline_s=STARTS_S)
     in_sync(cluster3, topic, 3)
     wait_until(
         lambda: log_start_of(log_dirs[follower], wanted) >= lost_to,
@@ -146,7 +147,7 @@ def test_all_replicas_are_restored_and_stay_so(
     )
     cluster3.stop(follower)
     undo(log_dirs[follower], wanted)
-    cluster3.restart(follower)
+    cluster3.restart(follower, deadline_s=STARTS_S)
     in_sync(cluster3, topic, 3)
 
     prospect = look(cluster, tiered.log, topic)
@@ -172,7 +173,7 @@ def test_all_replicas_are_restored_and_stay_so(
     for node in (leader, follower):
         cluster3.stop(node)
         compare(consumed(cluster3, topic, end=end), whole["read_uncommitted"])
-        cluster3.restart(node)
+        cluster3.restart(node, deadline_s=STARTS_S)
         in_sync(cluster3, topic, 3)
     assert partition_folder(cluster3, topic, 0, follower).is_dir()
     assert [earliest(cluster3, topic)] == [0]
