@@ -63,7 +63,8 @@ RULES = (
         remedy="Restore the range, and stop the agent that did it.",
         why=(
             "A hold is a record of the same partition of the metadata topic as the deletes, so that "
-            "their order is certain (AUDIT_FACTS 12)."
+            "their order is certain (AUDIT_FACTS 12). The clean-up of a copy that never finished is no "
+            "deletion: it never counted."
         ),
         example=("The hold stands from offset 120; a DELETE_STARTED of the range is at 131."),
     ),

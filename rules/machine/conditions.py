@@ -290,11 +290,18 @@ def _lies_ahead(state: LogState, leader: Replica | None) -> bool:
 def _segments(state: LogState, leader: Replica | None) -> Iterator[tuple[int, int, int | None, int]]:
     known: dict[int, tuple[int, int, int | None, int]] = {}
     for copy in coverage.finished(state):
-        known[copy.base] = (copy.base, copy.end, copy.max_timestamp_ms, copy.started_ms)
+        lies = (copy.base, copy.end, copy.max_timestamp_ms, copy.started_ms)
+        known[copy.base] = max(known.get(copy.base, lies), lies, key=_ahead)
     if leader is not None:
         for each in leader.segments.values():
             known.setdefault(each.base, (each.base, each.end, each.max_timestamp_ms, each.told_ms))
     yield from (known[base] for base in sorted(known))
+
+
+def _ahead(lies: tuple[int, int, int | None, int]) -> int:
+    """Of several copies that begin at one offset, the one whose newest record is furthest ahead counts."""
+    _, _, newest_ms, told_ms = lies
+    return -told_ms if newest_ms is None else newest_ms - told_ms
 
 
 def _never_expires(

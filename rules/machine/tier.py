@@ -124,14 +124,23 @@ def delete_told(state: LogState, event: DeleteStarted | DeleteFinished, terms: T
     copy = state.tier.get(event.segment_id)
     is_start = isinstance(event, DeleteStarted)
     if copy is None:
-        if is_start and event.segment_id not in state.buried:
+        known = state.buried.get(event.segment_id)
+        if is_start and known is None:
             _unknown(state, event)
+        elif is_start and known is not None and event.metadata_offset > known.metadata_offset:
+            _illegal(
+                state,
+                event.segment_id,
+                (event.base_offset, event.end_offset),
+                event.occurred_at_ms,
+                "DELETE_STARTED",
+            )
         return
     was = copy.state
     unique, counted = _bytes(state)
     step = "DELETE_STARTED" if is_start else "DELETE_FINISHED"
     is_news = _step(state, copy, event.metadata_offset, step, event.generation, event.occurred_at_ms)
-    if is_start and is_news:
+    if is_start and is_news and was != coverage.STARTED:  # a half-made copy never counted: it is cleaned up
         _against_holds(state, event.metadata_offset, span(copy.base, copy.end), event)
     if was == coverage.FINISHED and is_news and not copy.is_fenced:
         removed(
@@ -290,7 +299,7 @@ def _step(state: LogState, copy: Copy, offset: int, step: str, generation: int, 
     """Whether it is news. A restore opens a new generation, whose steps begin anew."""
     if generation > copy.generation:
         copy.generation, copy.steps, copy.is_restored = generation, [], True
-        copy.missing = {}
+        copy.missing, copy.started_ms, copy.is_failed = {}, at_ms, False
     elif generation < copy.generation:
         return False
     if (offset, step) in copy.steps:

@@ -35,6 +35,7 @@ JUDGED = [
     "START-01",
     "START-02",
     "START-04",
+    "START-05",
     "START-06",
     "RET-01",
     "RET-02",
@@ -254,10 +255,28 @@ class Judge:
                 for offset, spans in self.doubt.get(broker, {}).items():
                     if offset >= event.new_start:
                         spans[:] = [(since, min(until, event.occurred_at_ms)) for since, until in spans]
+            self._inside(index, event, broker)
             for offset in range(old, event.new_start):
                 if not self._is_caused(index, event, broker, offset, old):
                     spans = self.doubt.setdefault(broker, {}).setdefault(offset, [])
                     spans.append((event.occurred_at_ms, FOREVER))
+
+    def _inside(self, index: int, event: LogStartAdvanced, broker: int) -> None:
+        """START-05: it rose into a segment, and neither a request nor another leader's start put it there."""
+        new, to_ms = event.new_start, event.occurred_at_ms
+        from_ms = event.not_before_ms if event.not_before_ms is not None else to_ms
+        known = [
+            range(each.base_offset, each.end_offset)
+            for each in self.events
+            if isinstance(each, CopyFinished)
+            or (isinstance(each, (SegmentClosed, SegmentDeletedLocal)) and each.broker_id == broker)
+        ]
+        is_boundary = any(new in (each.start, each.stop) for each in known)
+        is_fine = self._went_with_the_topic(to_ms) or self._asked_for(new - 1, from_ms, to_ms)
+        is_fine = is_fine or self._published_by_another(index, broker, new - 1)
+        rose = new > self._before(index).start.get(broker, event.old_start)
+        if rose and any(new in each for each in known) and not is_boundary and not is_fine:
+            self.found["START-05"].add(new)
 
     def _is_caused(self, index: int, event: LogStartAdvanced, broker: int, offset: int, old: int) -> bool:
         from_ms = event.not_before_ms if event.not_before_ms is not None else event.occurred_at_ms

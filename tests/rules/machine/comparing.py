@@ -6,6 +6,7 @@ from typing import Any
 
 from rules.events import LogStartAdvanced, OperationAuthorised
 from rules.machine.verdict import Judgement, Status
+from tests.rules.machine import brute_tiers
 from tests.rules.machine.brute import JUDGED, Judge
 from tests.rules.machine.histories import HOUR_MS, History
 
@@ -31,7 +32,7 @@ def by_machine(judgement: Judgement) -> dict[str, set[Any]]:
             out[rule_id] |= {(int(broker), start, end) for start, end in each.ranges}
         elif rule_id == "START-04":
             out[rule_id].add((int(broker), each.anchor))
-        elif rule_id == "EPO-01":
+        elif rule_id in ("EPO-01", "START-05"):
             out[rule_id].add(int(each.anchor))
         elif rule_id == "RET-03":
             key = each.anchor.partition("@")[0]
@@ -46,14 +47,15 @@ def by_machine(judgement: Judgement) -> dict[str, set[Any]]:
 
 def compared(h: History) -> tuple[str, ...]:
     """Not RET-04 where records were deleted on request, too: which of two causes took a segment is a matter
-    of words there. Not START-04 where a start fell: START-01 is said, and what was remembered went with it.
+    of words there. Not START-04 and START-05 where a start fell: START-01 is said, and what was remembered of
+    the replica, and of the segments that had gone, went with it.
     """
     left_out = set()
     for each in h.told:
         if isinstance(each.event, OperationAuthorised):
             left_out.add("RET-04")
         if isinstance(each.event, LogStartAdvanced) and each.event.new_start < each.event.old_start:
-            left_out.add("START-04")
+            left_out |= {"START-04", "START-05"}
     return tuple(each for each in JUDGED if each not in left_out)
 
 
@@ -65,3 +67,26 @@ def by_brute_force(h: History) -> dict[str, set[Any]]:
         falls[broker, new] = max(old, falls.get((broker, new), old))
     truth["START-01"] = {(*key, old) for key, old in falls.items()}
     return truth
+
+
+def tiers_by_machine(judgement: Judgement) -> tuple[dict[str, set[Any]], dict[str, set[Any]]]:
+    """What was ever found, and what is open at the end, as `brute_tiers` names it."""
+    ever: dict[str, set[Any]] = {rule_id: set() for rule_id in brute_tiers.JUDGED}
+    last: dict[str, set[Any]] = {rule_id: set() for rule_id in brute_tiers.STATES}
+    for each in judgement.findings:
+        rule_id, broker = each.rule_id, each.subject.rpartition(" ")[2]
+        if rule_id not in ever or each.status is Status.WITHDRAWN:
+            continue
+        named: Any = each.anchor
+        if rule_id == "META-01":
+            named = int(broker)
+        elif rule_id == "START-03":
+            named = (int(broker), int(each.anchor))
+        elif rule_id == "HWM-01":
+            named = "log"
+        elif rule_id == "RET-06":
+            named = int(each.anchor)
+        ever[rule_id].add(named)
+        if rule_id in last and each.status is Status.OPEN:
+            last[rule_id].add(named)
+    return ever, last

@@ -326,6 +326,40 @@ def deleted_under_a_hold() -> History:
     return h
 
 
+def half_made_copy_cleaned_up_under_a_hold() -> History:
+    h = fixture("ours")
+    h.copy_started("slow", 10_000, 10_400, newest(9))
+    _hold(h)
+    h.after(minutes=2).expunged("slow", 10_000, 10_400)
+    return h
+
+
+def deleted_again_long_after() -> History:
+    """Of a deleted copy the name is kept, and that is enough."""
+    h = fixture("ours", declared=TEN_HOURS)
+    h.after(minutes=2).expunged("s0", 0, 1000)
+    h.after(hours=3).expunged("s0", 0, 1000)
+    return h
+
+
+def far_future_beside_another_copy() -> History:
+    """Of the same offsets another copy has a sane time: the first lies there all the same."""
+    h = fixture("ours")
+    h.copied("far", 2000, 3000, T0_MS * 1000)
+    h.copied("sane", 2000, 3000, newest(2))
+    return h
+
+
+def restored_long_after_it_was_copied() -> History:
+    """Between the two records of its next generation it is no copy that has hung since its first."""
+    h = fixture("ours")
+    segment_id, base, end, newest_ms = segment(2)
+    fields = {"data_end": end, "record_count": 1000, "size_bytes": MIB, "max_timestamp_ms": newest_ms}
+    h.after(minutes=5).tier(CopyStarted, segment_id, base, end, generation=1, **fields)
+    h.tier(CopyFinished, segment_id, base, end, generation=1, objects=(), **fields)
+    return h
+
+
 def deleted_after_its_release() -> History:
     h = fixture(
         "ours", declared={"total_retention_ms": '"10h"', "local_retention_ms": '"1h"', "tiering": "true"}
@@ -405,6 +439,10 @@ CASES: tuple[tuple[Callable[[], History], set[str]], ...] = (
     (topic_may_not_be_allowed_by_him, {"START-02"}),
     (deleted_under_a_hold, {"HLD-01"}),
     (deleted_after_its_release, set()),
+    (half_made_copy_cleaned_up_under_a_hold, set()),
+    (restored_long_after_it_was_copied, set()),
+    (deleted_again_long_after, {"SEG-01"}),
+    (far_future_beside_another_copy, {"RET-06", "SEG-03"}),
     (records_missing_inside, {"SEG-02"}),
     (brokers_differ, {"RET-03"}),
 )
