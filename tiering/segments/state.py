@@ -146,11 +146,9 @@ class TableState:
         rows = self.store.rows
         late = np.flatnonzero(rows["flags"] & Flag.UNDIGESTED)
         late = late[np.lexsort((rows["start"][late], rows["chunk"][late]))]
-        keys, places = self.store.keys, rows[["chunk", "start", "length"]][late].tolist()
-        made = [
-            digest.record_digest(keys[row] or b"", self.values.get(Place(*place)))
-            for row, place in zip(late.tolist(), places, strict=True)
-        ]
+        keys = [self.store.keys[row] or b"" for row in late.tolist()]
+        places = (rows[name][late].astype(np.int64) for name in ("chunk", "start", "length"))
+        made = map(digest.record_digest, keys, self.values.get_all(*places))
         rows["digest"][late] = np.frombuffer(b"".join(made), np.uint8).reshape(-1, DIGEST_BYTES)
         order = late[np.argsort(rows["log"][late], kind="stable")]
         begins = np.flatnonzero(np.diff(rows["log"][order], prepend=FREE))

@@ -14,7 +14,7 @@ Invariant: `get` of a place returns the bytes that `add` gave the place for.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import BoundedSemaphore
@@ -155,6 +155,16 @@ class StoredValues:
     def get(self, place: Place) -> bytes:
         chunk = self._tail if place.chunk == len(self._chunks) else self._chunk(place.chunk)
         return bytes(chunk[place.start : place.start + place.length])
+
+    def get_all(self, chunks: Column, starts: Column, lengths: Column) -> Iterator[bytes]:
+        """`get` of many places, in their order; those of one chunk that lie together unpack it once."""
+        edges = [*np.flatnonzero(np.diff(chunks, prepend=-1)).tolist(), len(chunks)]
+        for first, last in pairwise(edges):
+            number = int(chunks[first])
+            chunk = self._tail if number == len(self._chunks) else self._chunks[number].unpack()
+            ends = starts[first:last] + lengths[first:last]
+            for start, end in zip(starts[first:last].tolist(), ends.tolist(), strict=True):
+                yield bytes(chunk[start:end])
 
     def _chunk(self, number: int) -> bytes:
         found = self._unpacked.get(number)

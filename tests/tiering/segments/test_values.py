@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,8 @@ def test_a_value_comes_back(sizes: list[tuple[bool, int]], seed: int) -> None:
 
     chance.shuffle(placed)
     assert all(stored.get(place) == value for place, value in placed)
+    columns = (np.array([place[each] for place, _ in placed], np.int64) for each in range(3))
+    assert list(stored.get_all(*columns)) == [value for _, value in placed]
     again = StoredValues(stored.packed, stored.tail)
     assert all(again.get(place) == value for place, value in placed)
     assert stored.stored_bytes == sum(map(len, values))
