@@ -19,7 +19,8 @@ from seawall.local.bucket import LocalBucket
 from tests.backup.lost_logs import consumed, pieces_of, plan_for, write_all_kinds
 from tests.backup.topic.test_on_a_broker import same, target
 from tests.cluster import produce
-from tests.tiering.reader.live import tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, tier_partition
 
 KILLS = int(os.environ.get("SEAWALL_TEST_KILLS", "8"))
 STEPS_BETWEEN = 13  # not a divisor of a transaction's steps: each of them has its turn
@@ -56,3 +57,4 @@ def test_each_record_is_there_once(broker: LocalCluster, bucket: LocalBucket, tm
     assert killed >= min(KILLS, 4)
     steps = KafkaProgress({"bootstrap.servers": broker.bootstrap}).steps(progress_key(plan.hash, topic_id, 0))
     same(consumed(broker, into, isolation="read_committed"), wanted, map_of(steps, 0))
+    assert_clean(broker, bucket, topic, prefix=PREFIX)

@@ -19,7 +19,8 @@ from seawall.local.bucket import LocalBucket
 from tests.backup.lost_logs import consumed, delete_records, write_all_kinds
 from tests.cluster import produce
 from tests.encode.record_batch import PlainRecord, encode_batch
-from tests.tiering.reader.live import Tiered, store_of, tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, Tiered, store_of, tier_partition
 from tiering.log.batch import Record, read_header
 from tiering.reader.interface import StoredBatch, TieredLog, tiered_log
 from tiering.reader.reader import TieredReader
@@ -127,6 +128,7 @@ def test_the_committed_records_are_the_same_whatever_killed_the_replay(
         again = run(broker, job, source)
 
     assert kills > 3
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
     assert again.map == done.map
     assert again.counted.transactions == 0
     found = consumed(broker, job.topic, isolation="read_committed")

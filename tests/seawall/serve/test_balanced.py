@@ -11,8 +11,9 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.ports import ReservedPort
 from tests.cluster.produce import Writer, create_topic, texts
+from tests.faults.clean import assert_clean
 from tests.seawall.serve.test_process import serving
-from tests.tiering.reader.live import tier_partition
+from tests.tiering.reader.live import PREFIX, tier_partition
 from tests.tiering.serve.balancer import Balancer
 from tests.tiering.serve.test_clients import consumer, polled
 
@@ -59,3 +60,4 @@ def test_a_consumer_goes_on_where_an_instance_is_killed(
         assert found == [(each.offset, each.value) for each in written.acknowledged]
         assert balancer.carried[left] > before.get(left, 0)
         assert balancer.latest == left
+    assert_clean(broker, bucket, TOPIC, prefix=PREFIX)

@@ -19,8 +19,9 @@ from seawall.local.bucket import LocalBucket
 from seawall.local.process import Child
 from seawall.local.waiting import becomes_true
 from tests.cluster.produce import Writer, create_topic, texts
+from tests.faults.clean import assert_clean
 from tests.seawall.cli.calling import call
-from tests.tiering.reader.live import tier_partition
+from tests.tiering.reader.live import PREFIX, tier_partition
 from tests.tiering.serve.test_clients import consumer, polled
 
 TOPIC = "served-by-a-process"
@@ -102,6 +103,7 @@ def test_it_serves_is_measured_and_drains(broker: LocalCluster, bucket: LocalBuc
         os.kill(process.pid, signal.SIGTERM)
         assert becomes_true(lambda: not process.is_alive, deadline_s=START_S)
         assert process.last_lines().count("serve_ended") == 1
+    assert_clean(broker, bucket, TOPIC, prefix=PREFIX)
 
 
 def test_it_does_not_start_where_anybody_could_read(broker: LocalCluster, bucket: LocalBucket) -> None:

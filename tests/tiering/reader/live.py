@@ -36,6 +36,7 @@ from tiering.uploader.holder import open_segment
 from tiering.uploader.log_records import Writer, first_claim
 
 BROKER_ID = 1
+PREFIX = "reader-tests"  # of the keys
 
 
 def store_of(bucket: LocalBucket) -> PatientStore:
@@ -105,7 +106,7 @@ def tier_to(
             tier=_Topic(appender=appender),
             lead=_Lead(),
             objects=_Bucket(store=store, uploader=uploader),
-            keys=KeyLayout("reader-tests"),
+            keys=KeyLayout(PREFIX),
             aux=AuxSource(directory=folder, epochs=live).gather,
             sink=sink,
             now_ms=_now_ms,

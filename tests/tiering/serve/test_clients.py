@@ -21,7 +21,8 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.jvm_options import short_lived
 from tests.cluster.produce import Writer, WrittenRecord, create_topic, texts, transactional
-from tests.tiering.reader.live import Tiered, store_of, tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, Tiered, store_of, tier_partition
 from tests.tiering.serve.live import Served, served
 from tests.tiering.serve.wire import WireClient
 from tiering.serve.protocol import apis
@@ -99,6 +100,7 @@ def world(broker: LocalCluster, bucket: LocalBucket) -> Iterator[World]:
     with served({"bootstrap.servers": broker.bootstrap}, store_of(bucket), nodes=2) as endpoint:
         written = [*plain.acknowledged, *one.acknowledged, *two.acknowledged]
         yield World(written, tiered, endpoint, broker.bootstrap)
+    assert_clean(broker, bucket, TOPIC, prefix=PREFIX)
 
 
 def _trim(broker: LocalCluster, offset: int) -> None:

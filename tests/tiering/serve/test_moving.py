@@ -27,12 +27,12 @@ from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
 from tests.cluster import produce
 from tests.faults.agents import agents_beside
+from tests.faults.clean import assert_clean
 from tests.faults.ledger import Ledger, Place, Promised
 from tests.faults.rounds import Scene, broker_frozen, broker_killed, move_leaders, s3_flaky, strike
 from tests.faults.s3_trouble import S3Trouble
-from tests.faults.scrub import scrub
-from tests.faults.test_whole_system import direct_store, replayed, settings_of
-from tests.tiering.reader.live import store_of, tier_partition
+from tests.faults.test_whole_system import settings_of
+from tests.tiering.reader.live import PREFIX, store_of, tier_partition
 from tests.tiering.serve.live import Served, served
 from tests.tiering.serve.readers import (
     Decided,
@@ -45,7 +45,6 @@ from tests.tiering.serve.readers import (
     value_of,
 )
 from tiering.segments.kafka import ensure_topic
-from tiering.store.keys import KeyLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -215,9 +214,7 @@ def test_each_record_comes_once_while_everything_moves(
     assert counters["handovers"] > 0
     assert counters["tier_fetches"] > 0
     assert decided.aborted
-    topic_id = _topic_id(endpoint, topic)
-    found = scrub(replayed(cluster3), direct_store(bucket), KeyLayout(prefix), topic_id=topic_id)
-    assert found.is_clean, f"{found}\n{told}"
+    assert_clean(cluster3, bucket, topic, prefix=prefix)
 
 
 def _behind(promised: Promised, starts: Mapping[int, int]) -> Promised:
@@ -295,3 +292,4 @@ def test_readers_go_on_while_the_seam_moves(broker: LocalCluster, bucket: LocalB
         assert endpoint.counters["out_of_range"] == 0
         assert endpoint.counters["tier_fetches"] > 0
         assert not endpoint.troubles
+    assert_clean(broker, bucket, topic, prefix=PREFIX)

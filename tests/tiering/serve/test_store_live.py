@@ -16,7 +16,8 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.serve.run import PATIENCE
 from tests.cluster.produce import Writer, create_topic, texts
-from tests.tiering.reader.live import tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, tier_partition
 from tests.tiering.serve.live import served
 from tests.tiering.serve.test_clients import consumer, polled
 from tests.tiering.store.proxy import Fault, FaultyProxy, _Head, _Reader
@@ -132,3 +133,4 @@ def test_history_waits_and_the_live_end_goes_on(broker: LocalCluster, bucket: Lo
         assert endpoint.counters["out_of_range"] == 0
         assert endpoint.counters["reads_late"] + endpoint.counters["reads_failed"] > 0
         assert endpoint.counters["defects"] == 0
+    assert_clean(broker, bucket, TOPIC, prefix=PREFIX)
