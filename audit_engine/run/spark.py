@@ -29,7 +29,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.run.auditor import blind
 from audit_engine.run.auditor.spark import Auditor, versions
+from audit_engine.run.canary import canary
+from audit_engine.run.canary.spark import found_of, laid
 from audit_engine.run.cut import Cut, Reach, next_cut
 from audit_engine.run.decisions import accepted_gaps, suppressions
 from audit_engine.run.decisions.spark import Decisions
@@ -163,12 +166,16 @@ class AuditRun:
             expected = self._gate(cut, slice_seen) if self._means.has_gate else ()
             task = replace(task, doubts=(*silent(told_of_emitters), *unmet(expected)))
             self._means.at("fold")
+            injected = canary(cut.run, cut.as_of_ms)
+            canary_among = laid(self._spark, self._results, injected, task, cut.previous)
+            canary_among = replace(canary_among, rows=kept(canary_among.rows))
             folding = Folding(self._results, self._events, kept, self._means.at)
             slice_ = Slice(
                 cut=cut,
                 before=before,
                 task=task,
                 rows=rows,
+                canary=canary_among,
                 shared=bool(slice_seen.shared),
                 emitters=emitters,
                 has_new_gaps=any(each["new_gaps"] != "[]" for each in told_of_emitters),
@@ -178,8 +185,9 @@ class AuditRun:
             self._means.at("merge")
             standing_before = self._results.standing(cut.run)
             own = Auditor(self._spark, self._root, cut, before).findings(
-                rows, slice_seen.first_ms, len(folded.said), task
+                rows, slice_seen.first_ms, len(folded.said), task.terms
             )
+            own += blind(injected, found_of(each.asDict() for each in folded.canary))
             found = _findings(folded.said, told_of_emitters, own, standing_before, task)
             outcomes = changes(standing_before, found)
             summary = _summary(cut, folded, found, outcomes, slice_seen.events)

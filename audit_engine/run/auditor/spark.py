@@ -1,4 +1,4 @@
-"""What the auditor is judged by: the tables' own histories, what came too late, the canary's rows.
+"""What the auditor is judged by: the tables' own histories, and what came too late.
 
 Owns this reading. Refuses to write. Invariant: of a table's history only what lies in the run's cut is asked.
 """
@@ -7,30 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.run.auditor import Commit, Tardy, blind, out_of_cadence, tampered, tardy
-from audit_engine.run.canary import TOPIC, Canary, canary
+from audit_engine.run.auditor import Commit, Tardy, out_of_cadence, tampered, tardy
 from audit_engine.run.cut import Cut
-from audit_engine.run.groups.spark import each_log
-from audit_engine.run.one_log import Task
-from audit_engine.run.told import COLUMNS, row_of
-from audit_engine.tables.columns import ENVELOPE, EVENTS, QUARANTINE
+from audit_engine.tables.columns import EVENTS, QUARANTINE
 from audit_engine.tables.spark import commit_infos, log_and_snapshot
 from rules.machine import Terms
-
-_TYPES = {column.name: column.sql_type for column in ENVELOPE}
-_LOG = "log_cluster_id STRING, log_topic_id STRING, log_partition INT, log_topic STRING"
-SAID = f"{_LOG}, {', '.join(f'{name} {_TYPES[name]}' for name in COLUMNS)}, body STRING"
-TASK = (
-    "cluster_id STRING, topic_id STRING, partition INT, topic STRING, carried BINARY, base BINARY,"
-    " is_again BOOLEAN"
-)
 
 
 def versions(spark: SparkSession, root: str) -> dict[str, int]:
@@ -43,16 +30,6 @@ def versions(spark: SparkSession, root: str) -> dict[str, int]:
     return found
 
 
-def judged_canary(spark: SparkSession, canary: Canary, task: Task) -> list[Row]:
-    """What the judge comes to of it, by the way that every log takes from rows to findings."""
-    log = canary.log
-    place = (log.cluster_id, log.topic_id, log.partition, TOPIC)
-    rows = [(*place, *(row[name] for name in (*COLUMNS, "body"))) for row in map(row_of, canary.said)]
-    said = spark.createDataFrame(rows, SAID).coalesce(1)
-    tasks = spark.createDataFrame([(*place, None, None, False)], TASK).coalesce(1)
-    return each_log(said, tasks, task).select("findings").collect()
-
-
 class Auditor:
     """One run's look at itself."""
 
@@ -62,24 +39,17 @@ class Auditor:
         self._cut = cut
         self._before = before
 
-    def findings(self, rows: DataFrame, first_ms: int, logs: int, task: Task) -> list[dict[str, Any]]:
+    def findings(self, rows: DataFrame, first_ms: int, logs: int, terms: Terms) -> list[dict[str, Any]]:
         """`rows` is the slice, `first_ms` when the first of it was observed; `logs`: so many were judged."""
-        injected = canary(self._cut.run, self._cut.as_of_ms)
-        # It is judged as it would be if nobody let anything be.
-        said_of_it = judged_canary(
-            self._spark, injected, replace(task, terms=replace(task.terms, suppressions=()))
-        )
-        found = [each for row in said_of_it for each in json.loads(row["findings"])]
         counts = None if self._before is None else json.loads(self._before["counts"])
         told = [
-            *blind(injected, found if said_of_it else None),
             *out_of_cadence(
                 as_of_ms=self._cut.as_of_ms,
                 since_ms=self._cut.since_ms,
                 logs=logs,
                 logs_before=None if counts is None else counts["logs"],
             ),
-            *tardy(self._tardy(rows, first_ms, task.terms), task.terms),
+            *tardy(self._tardy(rows, first_ms, terms), terms),
         ]
         for name, version in sorted(self._cut.versions.items()):
             told += tampered(name, self._history(name, version))

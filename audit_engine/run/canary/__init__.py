@@ -1,9 +1,14 @@
 """A log of the auditor's own, in which each run finds a fault that was put there (AUDIT_FACTS 19).
 
 A judge that finds nothing may have stopped looking. The canary's cluster is called `seawall-canary`. Its
-events are made here for each run, of that run's number and moment, and take the way of all others from rows
-to findings; they are in no topic of Kafka and in no table, and nothing that is found of them is counted.
-Each run has a log of its own, and the next of the faults.
+events are made here for each run, of that run's number and moment:
+
+    before   the log in order, as an earlier run would have left it: calm, so that the screen may excuse it
+    since    the fault, among the rows of the run's slice
+
+They take the way of all others from rows to findings, screen and carried state with it; they are in no topic
+of Kafka and in no table, and nothing that is found of them is counted. Each run has a log of its own, and the
+next of the faults.
 
 Owns these histories and what must be found, to the last range. Invariant: a function of run and moment.
 """
@@ -11,9 +16,10 @@ Owns these histories and what must be found, to the last range. Invariant: a fun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from audit_engine.run.one_log import Judged, Line, Task, judge
 from rules.events import (
     BaselineOccasion,
     ConfigEffective,
@@ -38,6 +44,7 @@ from rules.identity import LogId
 from rules.machine import Speaker, Told
 from rules.machine.saying import Saying
 from rules.machine.spans import Spans
+from rules.machine.told import has_own_clock
 
 CLUSTER = "seawall-canary"
 TOPIC = "seawall-canary"
@@ -51,11 +58,13 @@ _FACT: Mapping[str, Any] = {"source": Source.KRAFT, "is_coalesced": False, "not_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """What is said of this run's log, and what must be found of it."""
+    """What is said of this run's log, and what must be found of it. `before_ms`: as of when it is calm."""
 
     fault: str
     log: LogId
-    said: tuple[Told, ...]
+    before: tuple[Told, ...]
+    before_ms: int
+    since: tuple[Told, ...]
     expected: Expected
 
 
@@ -119,14 +128,26 @@ def canary(run: int, as_of_ms: int) -> Canary:
         log=log, topic=TOPIC, now_ms=begin_ms, speaker=Speaker(_BROKER, "canary", 1), leader_epoch=5
     )
     _untouched(saying, begin_ms)
+    before = tuple(saying.said)
     saying.now_ms = begin_ms + 3 * HOUR_MS
     expected = fault(saying, begin_ms)
     return Canary(
         fault=fault.__name__.strip("_").replace("_", " "),
         log=log,
-        said=tuple(saying.said),
+        before=before,
+        before_ms=begin_ms + 2 * HOUR_MS,
+        since=tuple(saying.said[len(before) :]),
         expected=frozenset(expected),
     )
+
+
+def carried(canary: Canary, task: Task) -> Judged:
+    """What a run would have left of the log before anything happened to it, by the terms of this one."""
+    then = replace(task, from_ms=0, as_of_ms=canary.before_ms, doubts=())
+    facts = [each for each in canary.before if has_own_clock(each)]
+    left = judge(canary.log, TOPIC, Line(facts=facts, said=canary.before), None, then)
+    assert isinstance(left, Judged), "nothing was ever said of it before"
+    return left
 
 
 def _newest_ms(begin_ms: int, index: int) -> int:
@@ -219,7 +240,7 @@ def _the_topic_is_deleted(saying: _Saying, begin_ms: int) -> Iterable[tuple[str,
 FAULTS: tuple[Fault, ...] = (
     _a_prefix_is_trimmed,
     _a_middle_segment_vanishes,
-    _retention_shrinks_and_deletes,
     _what_was_committed_is_cut_off,
+    _retention_shrinks_and_deletes,
     _the_topic_is_deleted,
 )

@@ -5,6 +5,8 @@
     second     over an earlier state, with all that was said since: something is late, or its last state row
                is of a run further back, since it was excused meanwhile
 
+The canary (`audit_engine.run.canary`) is one of the logs until all are judged, and in nothing that is kept.
+
 Owns which log takes which way. Invariant: whichever it takes, it comes to the same statement and findings.
 """
 
@@ -18,6 +20,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.run.canary import CLUSTER
+from audit_engine.run.canary.spark import Laid
 from audit_engine.run.cut import Cut
 from audit_engine.run.doubts.spark import gaps
 from audit_engine.run.evidence.spark import (
@@ -50,19 +54,27 @@ class Slice:
     before: Mapping[str, Any] | None
     task: Task
     rows: DataFrame
+    canary: Laid
     shared: bool
     emitters: DataFrame
     has_new_gaps: bool
     may_excuse: bool
 
+    @property
+    def all_rows(self) -> DataFrame:
+        """With the canary's."""
+        return self.rows.unionByName(self.canary.rows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """`stated` are all logs, `judged` those with a state; `said`: what the run as a whole is told of each."""
+    """`stated` are all logs, `judged` those with a state; `said`: what the run as a whole is told of each,
+    `canary`: the same of the canary alone."""
 
     stated: DataFrame
     judged: DataFrame
     said: list[Row]
+    canary: list[Row]
     folded: int
     excused: int
 
@@ -84,9 +96,12 @@ class Folding:
 
     def fold(self, slice_: Slice) -> Folded:
         """Every log that is carried or was heard of."""
-        carried = self._of_before(STATEMENTS, slice_.before)
-        logs = distinct_logs(of_logs(slice_.rows), carried)
-        own, others = keyed(of_logs(slice_.rows)), _told_by_others(slice_, carried, logs)
+        carried = self._of_before(STATEMENTS, slice_.before).unionByName(
+            slice_.canary.stated, allowMissingColumns=True
+        )
+        own_rows = of_logs(slice_.all_rows)
+        logs = distinct_logs(own_rows, carried)
+        own, others = keyed(own_rows), _told_by_others(slice_, carried, logs)
         excused_logs, of_excused = None, list[Row]()
         if slice_.may_excuse:
             excused_logs = self._kept(_excused(slice_, carried, others))
@@ -106,12 +121,15 @@ class Folding:
         if excused_logs is not None:
             columns = [each.name for each in RESULTS[STATEMENTS] if each.name not in ("run", "attempt")]
             stated = stated.select(*columns).unionByName(excused_logs.select(*columns))
+        logs_own, excused_own = _real(of_each), _real(of_excused)
+        is_real = F.col("cluster_id") != CLUSTER
         return Folded(
-            stated=stated,
-            judged=judged,
-            said=of_each + of_excused,
-            folded=len(of_each),
-            excused=len(of_excused),
+            stated=stated.where(is_real),
+            judged=judged.where(is_real),
+            said=logs_own + excused_own,
+            canary=[each for each in of_each + of_excused if each["cluster_id"] == CLUSTER],
+            folded=len(logs_own),
+            excused=len(excused_own),
         )
 
     def _first_look(self, slice_: Slice, asked: DataFrame, said: DataFrame) -> DataFrame:
@@ -124,9 +142,10 @@ class Folding:
             F.count_if("is_new").alias("new"), F.count_if("is_stale").alias("stale")
         ).collect()
         if counts["new"]:
-            ever = slice_.rows if is_first else told(until(self._events(), slice_.cut.end_offsets))
+            ever = slice_.all_rows if is_first else told(until(self._events(), slice_.cut.end_offsets))
             own = own.unionByName(told_to(shared(ever), logs.where("is_new")))
         states = self._of_before(STATE, slice_.before).select(*KEY, "state")
+        states = states.unionByName(slice_.canary.states.select(*KEY, "state"))
         tasks = logs.join(states, list(KEY), "left").select(
             *KEY,
             "topic",
@@ -200,8 +219,9 @@ class Folding:
 def _told_by_others(slice_: Slice, carried: DataFrame, logs: DataFrame) -> DataFrame | None:
     """What the slice tells logs beside their own events. New logs hear all that was ever said anyway."""
     found = None
-    if slice_.shared and slice_.cut.previous is not None:
-        found = told_to(shared(slice_.rows), carried)
+    if (slice_.shared or slice_.canary.shared) and slice_.cut.previous is not None:
+        # A slice that is known to have none of these is not read for the canary's.
+        found = told_to(shared(slice_.all_rows if slice_.shared else slice_.canary.rows), carried)
     if slice_.has_new_gaps:
         missing = gaps(slice_.emitters, "new_gaps", logs)
         found = missing if found is None else found.unionByName(missing)
@@ -215,7 +235,7 @@ def _excused(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> Dat
     if others is not None:
         named = [F.col(f"log_{name}").alias(name) for name in KEY]
         calm = calm.join(others.select(*named), list(KEY), "left_anti")
-    said = numbers(of_logs(slice_.rows), task.as_of_ms)
+    said = numbers(of_logs(slice_.all_rows), task.as_of_ms)
     return excused(calm, said, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
 
 
@@ -239,7 +259,12 @@ def _named(logs: DataFrame) -> DataFrame:
 def _said(judged: DataFrame) -> list[Row]:
     """What is asked of each log: in one go, since each asking looks at all of them."""
     state = F.when(F.col("has_blast"), F.col("state")).alias("state")
-    return judged.select("late_ms", "is_again", "verdict", "statement_hash", "findings", state).collect()
+    asked = ("cluster_id", "late_ms", "is_again", "verdict", "statement_hash", "findings")
+    return judged.select(*asked, state).collect()
+
+
+def _real(said: list[Row]) -> list[Row]:
+    return [each for each in said if each["cluster_id"] != CLUSTER]
 
 
 def _of_excused() -> dict[str, Any]:

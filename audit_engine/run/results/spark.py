@@ -51,7 +51,13 @@ class Results:
         return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in wanted.items()})
 
     def nothing(self, name: str) -> DataFrame:
-        return self._frame(name, [])
+        return self.rows(name, [])
+
+    def rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+        """Rows that the driver has, with the table's columns. Through one literal: no Python worker."""
+        told = json.dumps([{each.name: row.get(each.name) for each in RESULTS[name]} for row in rows])
+        kind = ", ".join(f"{each.name}: {each.sql_type}" for each in RESULTS[name])
+        return self._spark.range(1).select(F.inline(F.from_json(F.lit(told), f"ARRAY<STRUCT<{kind}>>")))
 
     def of(self, name: str, row: Mapping[str, Any]) -> DataFrame:
         """What the run of this row left in a table."""
@@ -113,7 +119,7 @@ class Results:
     def append_rows(self, name: str, run: int, attempt: str, rows: list[dict[str, Any]]) -> None:
         """The same of a few rows that the driver has."""
         if rows or not self._is_there(name):
-            self.append(name, run, attempt, self._frame(name, rows))
+            self.append(name, run, attempt, self.rows(name, rows))
 
     def append(self, name: str, run: int, attempt: str, rows: DataFrame) -> None:
         marked = rows.withColumns({"run": F.lit(run), "attempt": F.lit(attempt)})
@@ -128,7 +134,7 @@ class Results:
 
     def finish(self, row: Mapping[str, Any]) -> None:
         """A new run counts from here on. Raises RunOvertaken."""
-        writer = self._frame(RUNS, [row]).write.format("delta").mode("append")
+        writer = self.rows(RUNS, [row]).write.format("delta").mode("append")
         overtaken = RunOvertaken(run=row["run"], table=self.path(RUNS))
         try:
             writer.option("txnAppId", APP_ID).option("txnVersion", str(row["run"])).save(self.path(RUNS))
@@ -140,15 +146,9 @@ class Results:
 
     def finish_again(self, row: Mapping[str, Any]) -> None:
         """A run that was judged again: this attempt counts from here on, and not the one before."""
-        writer = self._frame(RUNS, [row]).write.format("delta").mode("overwrite")
+        writer = self.rows(RUNS, [row]).write.format("delta").mode("overwrite")
         writer.option("replaceWhere", f"run = {row['run']}").save(self.path(RUNS))
         self._finished = None
-
-    def _frame(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-        """Through one literal: rows that the driver has need no Python worker."""
-        told = json.dumps([{each.name: row.get(each.name) for each in RESULTS[name]} for row in rows])
-        kind = ", ".join(f"{each.name}: {each.sql_type}" for each in RESULTS[name])
-        return self._spark.range(1).select(F.inline(F.from_json(F.lit(told), f"ARRAY<STRUCT<{kind}>>")))
 
     def _is_there(self, name: str) -> bool:
         if name not in self._there and DeltaTable.isDeltaTable(self._spark, self.path(name)):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.auditor import CADENCE_MS, Commit, Tardy, blind, out_of_cadence, tampered, tardy
-from audit_engine.run.canary import FAULTS, TOPIC, canary
-from audit_engine.run.one_log import canonical
+from audit_engine.run.canary import CLUSTER, FAULTS, TOPIC, canary, carried
+from audit_engine.run.one_log import Judged, Line, Task, canonical
+from audit_engine.run.one_log import judge as judge_log
 from audit_engine.run.outcomes import told
 from audit_engine.run.reading.spark import Verdicts
+from audit_engine.run.screen import excuse
 from audit_engine.run.told import COLUMNS, row_of, told_of
 from audit_engine.tables.marks import Mark, written
+from audit_engine.tables.results import FINDINGS, STATE, STATEMENTS
 from rules.machine import Terms, fold, newborn
+from rules.machine.told import has_own_clock
 from rules.machine.verdict import Verdict, judge
 from tests.audit_engine.run.evidence import Evidence
 from tests.rules.machine.histories import fixture
@@ -28,12 +34,24 @@ APPENDED = Commit(version=3, operation="WRITE", parameters={"mode": "Append"}, u
 
 @pytest.mark.parametrize("run", range(len(FAULTS)))
 def test_each_fault_of_the_canary_is_found_and_nothing_else(run: int) -> None:
-    """By the machine, to the last range; a run later it is another fault in another log."""
+    """By the machine, to the last range, at once and over what is carried; a run later it is another fault in
+    another log. Before it happens, the log is one that the screen excuses."""
     now = canary(run, AS_OF_MS)
-    state = fold(newborn(now.log, TOPIC), now.said, Terms(), as_of_ms=AS_OF_MS)
-    found = [told(each) for each in judge(state, Terms(), from_ms=0).findings]
+    task = Task(terms=Terms(), from_ms=0, as_of_ms=AS_OF_MS)
+    left = carried(now, task)
+    said = (*now.before, *now.since)
+    at_once = fold(newborn(now.log, TOPIC), said, Terms(), as_of_ms=AS_OF_MS)
+    found = [told(each) for each in judge(at_once, Terms(), from_ms=0).findings]
+    facts = [each for each in now.since if has_own_clock(each)]
+    later = judge_log(now.log, TOPIC, Line(facts=facts, said=now.since), left.state, task)
+    own = [each for each in now.since if each.log_seq is not None]
 
     assert list(blind(now, found)) == []
+    assert isinstance(later, Judged)
+    assert json.loads(later.findings) == found
+    assert left.calm is not None
+    assert excuse(left.calm, [], as_of_ms=AS_OF_MS) is not None
+    assert not own or excuse(left.calm, own, as_of_ms=AS_OF_MS) is None
     assert canary(run, AS_OF_MS) == now
     assert canary(run + 1, AS_OF_MS).log != now.log
 
@@ -55,7 +73,8 @@ def test_a_judge_that_finds_too_little_or_too_much_is_blind() -> None:
 
 def test_an_event_put_down_as_a_row_is_read_back_as_it_was() -> None:
     """What the canary says takes the way of what is ingested."""
-    for each in canary(2, AS_OF_MS).said:
+    now = canary(2, AS_OF_MS)
+    for each in (*now.before, *now.since):
         row = row_of(each)
         assert set(row) == {*COLUMNS, "body"}
         assert told_of(row) == each
@@ -140,7 +159,7 @@ def test_a_table_that_somebody_changed_makes_no_run_believable(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """appendOnly is turned off and on between two runs: AUD-04, and INDETERMINATE from then on. A run
-    whose judge is blind says so, and pages; the next that sees resolves it."""
+    whose screen excuses too much finds no canary, says so, and pages; the next that sees resolves it."""
     h = fixture("none")
     evidence = Evidence(spark, tmp_path)
     evidence.add(h.told)
@@ -148,7 +167,7 @@ def test_a_table_that_somebody_changed_makes_no_run_believable(
     table = f"delta.`{evidence.root}/audit_events`"
     for value in ("false", "true"):
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = '{value}')")
-    monkeypatch.setattr("audit_engine.run.auditor.spark.judged_canary", lambda *_: [])
+    monkeypatch.setattr("audit_engine.run.screen.spark._agrees", lambda *_: F.lit(True))
     second = evidence.audit().next(h.now_ms)
     blind_now = {each["rule_id"] for each in _open(spark, evidence)}
     monkeypatch.undo()
@@ -162,6 +181,11 @@ def test_a_table_that_somebody_changed_makes_no_run_believable(
     [tampering] = [each for each in _open(spark, evidence) if each["rule_id"] == "AUD-04"]
     assert "appendOnly was turned off" in tampering["note"]
     assert third.changes == {"resolved": 1}
+    for name in (STATE, STATEMENTS, FINDINGS):
+        rows = spark.read.format("delta").load(f"{evidence.root}/{name}")
+        column = "subject" if name == FINDINGS else "cluster_id"
+        assert rows.where(F.col(column).startswith(CLUSTER) & (F.col(column) != CLUSTER)).count() == 0
+        assert name == FINDINGS or rows.where(F.col(column) == CLUSTER).count() == 0
 
 
 def _open(spark: SparkSession, evidence: Evidence) -> list[dict[str, Any]]:
