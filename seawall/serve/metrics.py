@@ -48,6 +48,7 @@ COUNTED: Mapping[str, str] = {
     "offsets_queued": "Partitions of one request for offsets that waited for others of it.",
     "groups_put_off": "Groups over the limit of one lookup of coordinators, to be asked for again.",
     "cursors_dropped": "Reads that were to go on, and were dropped for others.",
+    "ready_put_off": "Next answers that were not made ready, as others were.",
     "upstreams_dropped": "Connections to brokers that were closed for others of the same client.",
     "forgotten": "What was known of topics, groups and permissions, and dropped for other such.",
     "defects": "Connections that ended by a defect of Seawall.",

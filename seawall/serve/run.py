@@ -8,6 +8,7 @@ leader for everything, and tell them that the log begins there.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import time
@@ -85,6 +86,8 @@ def run(settings: Settings, world: World) -> None:
         recent = Recent(parts.disk, limit_bytes=told.memory_bytes)
         reader = stack.enter_context(TieredReader(parts.objects, cache=recent, limits=READING))
         process = _Process(parts, tier, follower, reader, recent, world)
+        gc.collect()
+        gc.freeze()  # table and modules stay: to look through them again and again cost more than answers
         asyncio.run(process.serve(plan_of(told, config, access), told.metrics_listen))
         if follower.failure is not None:
             raise follower.failure

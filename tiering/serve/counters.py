@@ -44,6 +44,7 @@ NAMES = (
     "offsets_queued",  # partitions over AT_ONCE of one request for offsets: answered after the others
     "groups_put_off",  # over KEYS_MAX in one FindCoordinator: to be asked for again
     "cursors_dropped",  # over CURSORS_MAX: a consumer that goes on begins anew
+    "ready_put_off",  # over READYING_MAX: an answer that was not made ready before it is asked for
     "upstreams_dropped",  # over UPSTREAMS_MAX: opened again when it is needed
     "forgotten",  # topics, marks, groups, permissions over TOPICS_MAX, KNOWN_MAX, GROUPS_MAX, KEPT_MAX
 )

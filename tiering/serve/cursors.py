@@ -4,6 +4,8 @@ A consumer asks for the offset behind what it got last. So a read is kept after 
 stands, with what it fetched ahead, over segments; whoever asks for that offset next goes on with it, over
 whatever connection. A read that nobody goes on with is dropped.
 
+What will be asked for next is made ready while the client takes its answer: its batches, walked and checked.
+
 Owns the open reads. Refuses to go on where the log is another by now: of another lineage, cut, or further
 than the read knew; a new read is cheap, as its chunks are in the cache.
 
@@ -14,7 +16,7 @@ or beyond the frontier that the asker knew.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Generator
 from dataclasses import dataclass
 from threading import Lock
@@ -29,6 +31,7 @@ from tiering.store.errors import StoreError
 
 CURSORS_MAX = 32  # cursors_dropped
 IDLE_MAX_S = 30.0
+READY_BYTES_MAX = 1024 * 1024  # of one read, made ready before it is asked for: what clients ask by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,32 +52,83 @@ class _Place(NamedTuple):
 
 
 class _Read:
-    """One read, and the batch that it found and that did not fit any more."""
+    """One read, and the batches that it found and that did not fit any more, or are for the next answer.
+
+    Whoever goes on with it holds `busy`.
+    """
 
     def __init__(self, reader: TieredReader, log: TieredLog, start: int, *, committed: bool) -> None:
         self.log = log
         self.used_s = 0.0
-        self.is_over = False  # it came to its end, or to an error
-        self.held: Found | Gap | None = None
+        self.busy = Lock()
+        self._held: deque[Found | Gap] = deque()
+        self._is_closed = self._has_ended = False
+        self._failed: Exception | None = None
         self._items: Generator[Found | Gap, None, None] = reader.found(
             log, start, log.end, with_aborted=committed
         )
 
+    @property
+    def is_over(self) -> bool:
+        """It came to its end, or to an error; nothing is left of it."""
+        return self._has_ended and not self._held
+
+    @property
+    def held(self) -> Found | Gap | None:
+        """What `next` gives without reading."""
+        return self._held[0] if self._held else None
+
     def next(self) -> Found | Gap | None:
         """What comes next; None at the frontier as this read knows it."""
-        if self.held is not None:
-            held, self.held = self.held, None
-            return held
+        if self._held:
+            return self._held.popleft()
+        if self._failed is not None:
+            raise self._failed
+        return self._found()
+
+    def put_back(self, item: Found | Gap) -> None:
+        self._held.appendleft(item)
+
+    def make_ready(self, size_bytes: int) -> None:
+        """Find so much of what comes next. An error is for whoever asks for what lies behind it."""
+        ready_bytes = sum(_size(each) for each in self._held)
+        while ready_bytes < size_bytes and not self._has_ended:
+            try:
+                item = self._found()
+            except (ReadBackError, StoreError) as failed:
+                self._failed = failed
+                return
+            if item is not None:
+                self._held.append(item)
+                ready_bytes += _size(item)
+                if isinstance(item, Gap):
+                    return
+
+    def _found(self) -> Found | Gap | None:
         try:
             item = next(self._items, None)
         except BaseException:
-            self.is_over = True
+            self._has_ended = True
             raise
-        self.is_over = item is None
+        self._has_ended = item is None
         return item
 
     def close(self) -> None:
-        self._items.close()
+        """At once, or when whoever is busy with it is done: he calls `close_late`."""
+        self._is_closed = True
+        if self.busy.acquire(blocking=False):
+            try:
+                self._items.close()
+            finally:
+                self.busy.release()
+
+    def close_late(self) -> None:
+        if self._is_closed:
+            self.close()
+
+
+def _size(item: Found | Gap) -> int:
+    return 0 if isinstance(item, Gap) else len(item[1].content)
 
 
 class Cursors:
@@ -94,7 +148,13 @@ class Cursors:
         place = _Place(log.log, offset, committed)
         read = self._taken(place, log)
         try:
-            found = self._batches(read, log, offset, max_bytes)
+            with read.busy:
+                is_spent = read.is_over
+                found = None if is_spent else self._batches(read, log, offset, max_bytes)
+            if found is None:  # what was to be made ready failed before it had anything: it is tried anew
+                read = self._begin(place, log)
+                with read.busy:
+                    found = self._batches(read, log, offset, max_bytes)
         except BaseException:
             read.close()
             raise
@@ -103,6 +163,18 @@ class Cursors:
         else:
             self._put_back(_Place(log.log, found.next_offset, committed), read)
         return found
+
+    def make_ready(self, log: LogId, offset: int, *, max_bytes: int, committed: bool) -> None:
+        """Find what an answer that begins at `offset` will hold, if a read stands there and is free."""
+        with self._lock:
+            read = self._open.get(_Place(log, offset, committed))
+        if read is None or not read.busy.acquire(blocking=False):
+            return
+        try:
+            read.make_ready(min(max_bytes, READY_BYTES_MAX))
+        finally:
+            read.busy.release()
+            read.close_late()
 
     def close(self) -> None:
         with self._lock:
@@ -125,22 +197,22 @@ class Cursors:
                 break
             if isinstance(item, Gap):
                 if contents or not self._skip_gaps:
-                    read.held = item
+                    read.put_back(item)
                     break
                 continue
             opened, batch = item
             is_full = contents and size_bytes + len(batch.content) > max_bytes
             overlaps = contents and batch.header.base_offset < reached
             if is_full or overlaps or batch.header.base_offset >= log.end:
-                read.held = item
+                read.put_back(item)
                 break
             contents.append(batch.content)
             size_bytes += len(batch.content)
             reached = batch.header.next_offset
             opened_pieces[id(opened)] = opened
         if not contents:
-            if isinstance(read.held, Gap):
-                raise GapInRange(log=log.log, start=read.held.start, end=read.held.end)
+            if isinstance(gap := read.held, Gap):
+                raise GapInRange(log=log.log, start=gap.start, end=gap.end)
             why = "it ended before the frontier"
             raise SegmentGone(log=log.log, segment_id="-", why=why)
         aborted = {
@@ -166,6 +238,9 @@ class Cursors:
                     self.resumed += 1
                 return read
             read.close()
+        return self._begin(place, log)
+
+    def _begin(self, place: _Place, log: TieredLog) -> _Read:
         with self._lock:
             self.begun += 1
         return _Read(self._reader, log, place.offset, committed=place.committed)

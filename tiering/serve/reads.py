@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from threading import Semaphore
 from typing import TypeVar
 
+from rules.identity import LogId
 from tiering.log.batch import Record
 from tiering.reader.errors import GapInRange, ObjectDamaged, ObjectError, ReadBackError
 from tiering.reader.interface import TieredLog
@@ -29,6 +32,9 @@ from tiering.store.errors import StoreError
 T = TypeVar("T")
 
 THREADS = 12
+READYING_MAX = (
+    2  # answers that are made ready at once, in threads of their own; the others are when asked for
+)
 READS_MAX = 48
 ANSWER_S = 12.0  # librdkafka and Kafka's clients wait for 30 s and longer
 
@@ -60,20 +66,41 @@ class Reads:
         self.cursors = Cursors(reader, counters, skip_gaps=skip_gaps)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="seawall-serve")
         self._running = 0
+        self._readying = ThreadPoolExecutor(READYING_MAX, thread_name_prefix="seawall-ready")
+        self._readying_free = Semaphore(READYING_MAX)
 
     async def batches(
         self, log: TieredLog, offset: int, *, max_bytes: int, committed: bool
     ) -> TierBatches | NotRead:
-        return await self._in_thread(
+        found = await self._in_thread(
             lambda: self.cursors.read(log, offset, max_bytes=max_bytes, committed=committed)
         )
+        if isinstance(found, TierBatches):
+            self._make_ready(log.log, found.next_offset, max_bytes=max_bytes, committed=committed)
+        return found
 
     async def record_at(self, log: TieredLog, timestamp_ms: int) -> Record | NotRead | None:
         return await self._in_thread(lambda: self._reader.record_at(log, timestamp_ms))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._readying):
+            pool.shutdown(wait=False, cancel_futures=True)
         self.cursors.close()
+
+    def _make_ready(self, log: LogId, next_offset: int, *, max_bytes: int, committed: bool) -> None:
+        """While the client takes this answer; not where the store holds up as many already."""
+        if not self._readying_free.acquire(blocking=False):
+            self._counters.count("ready_put_off")
+        else:
+            work = partial(
+                self.cursors.make_ready, log, next_offset, max_bytes=max_bytes, committed=committed
+            )
+            self._readying.submit(work).add_done_callback(self._made_ready)
+
+    def _made_ready(self, done: Future[None]) -> None:
+        self._readying_free.release()
+        if not done.cancelled() and isinstance(failed := done.exception(), Exception):
+            self._on_trouble("defect", failed)
 
     async def _in_thread(self, work: Callable[[], T]) -> T | NotRead:
         if self._running >= READS_MAX:
