@@ -142,14 +142,15 @@ class PatientStore:
         return _Paced(content, self._pace, deadline, check)
 
     def _read_whole(self, key: str, version_id: str, start: int, end: int, deadline: Deadline) -> bytes:
-        found = bytearray()
+        found: list[bytes] = []
         for piece in self._store.read_range(key, version_id, start, end):
-            found += piece
+            found.append(piece)
             deadline.check(bucket=self.bucket, key=key, operation="read")
-        if len(found) != end - start:
-            why = f"{len(found)} bytes came of {end - start}"
+        whole = b"".join(found)
+        if len(whole) != end - start:
+            why = f"{len(whole)} bytes came of {end - start}"
             raise Transient(bucket=self.bucket, key=key, operation="read", why=why)
-        return bytes(found)
+        return whole
 
     def _walk(
         self, prefix: str, operation: str, page_of: Callable[[str, PageToken | None], Page[Entry]]
