@@ -68,8 +68,8 @@ lock: ## Pin again what pyproject.toml asks for (then read the diff)
 	$(PYTHON) -m venv "$$folder" && "$$folder/bin/pip" install --quiet uv==$(UV_VERSION); \
 	pin() { "$$folder/bin/uv" pip compile --universal --python-version 3.10 --generate-hashes \
 		--no-emit-index-url --no-header --quiet "$$@"; }; \
-	pin pyproject.toml --extra demo --extra scaler --extra top --group dev -o requirements/dev.txt; \
-	pin pyproject.toml --extra demo --extra scaler --extra top -c requirements/dev.txt -o requirements/user.txt; \
+	pin pyproject.toml --extra demo --extra otel --extra scaler --extra top --group dev -o requirements/dev.txt; \
+	pin pyproject.toml --extra demo --extra otel --extra scaler --extra top -c requirements/dev.txt -o requirements/user.txt; \
 	pin --group build -c requirements/dev.txt -o requirements/build.txt
 
 .PHONY: clean
