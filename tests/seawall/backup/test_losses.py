@@ -12,6 +12,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from tests.backup.logdir.test_on_a_broker import (
     SMALL,
+    STARTS_S,
     by_a_corrupted_checkpoint,
     by_delete_records,
     by_retention,
@@ -46,8 +47,8 @@ def test_what_brokers_lost_is_had_back_from_the_tier_and_from_a_topic(
     tmp_path: Path,
 ) -> None:
     """Lost by the broker, then expired in the tier: planned, applied, and read through the tier and through
-    a consumer of the topic, it is what was produced, record for record. Segments of several sizes; on three
-    nodes the leader that lost it comes back, leads, and has the others lose it."""
+    a consumer of the topic, it is what was produced, record for record. Segments of several sizes
+    and leader epochs; on three nodes the leader that lost it comes back and leads, and the others follow."""
     cluster = broker if nodes == 1 else cluster3
     topic = f"losses-{lose.__name__}-{nodes}"
     first_bytes, then_bytes = segment_bytes
@@ -55,10 +56,14 @@ def test_what_brokers_lost_is_had_back_from_the_tier_and_from_a_topic(
     produce.create_topic(cluster, topic, replication=nodes, segment_bytes=first_bytes, config=config)
     write_all_kinds(cluster, topic)
     kafka.set_config(cluster.bootstrap, topic, {produce.SEGMENT_BYTES: str(then_bytes)})
+    first_leader = kafka.leaders(cluster.bootstrap, topic)[0]
+    cluster.stop(first_leader)  # another leader epoch, by another broker if there is one
+    cluster.restart(first_leader, deadline_s=STARTS_S)
     write_all_kinds(cluster, topic, rounds=1, name=f"{topic}-again")
     leader = kafka.leaders(cluster.bootstrap, topic)[0]
     tiered = tier_partition(cluster, bucket, topic, node_id=leader)
     produced = {each: consumed(cluster, topic, isolation=each, end=tiered.end) for each in ISOLATIONS}
+    assert len({epoch for each in tiered.segments for epoch, _ in each.leader_epochs}) > 1
     at = bucket.address
     environ = {
         "SEAWALL_KAFKA__BOOTSTRAP": cluster.bootstrap,
