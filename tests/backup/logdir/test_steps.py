@@ -46,6 +46,7 @@ from tiering.log.checkpoints import (
     read_offset_checkpoint,
 )
 from tiering.log.index import offset_index_defects, time_index_defects
+from tiering.store.errors import Denied
 
 BATCHES = 24
 FIRST = 14  # the first batch that the disk still has
@@ -229,6 +230,11 @@ def _flipped(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     return pieces
 
 
+def _denied(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    disk.tier.store.refuse("read", Denied)
+    return pieces
+
+
 def _other_record(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     record = replace(pieces[1].record, batch_count=99)
     return (pieces[0], replace(pieces[1], record=record), pieces[2])
@@ -275,6 +281,7 @@ def _other_broker(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     [
         (_versions_gone, PieceUnreadable),
         (_flipped, (PieceUnreadable, SegmentUnfit)),
+        (_denied, Denied),
         (_other_record, SegmentUnfit),
         (_gap, DoesNotJoin),
         (_short, DoesNotJoin),
@@ -288,7 +295,7 @@ def _other_broker(disk: Disk, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
 def test_what_is_not_right_is_refused_and_changes_nothing(
     tmp_path: Path,
     spoil: Callable[[Disk, tuple[Piece, ...]], tuple[Piece, ...]],
-    error: type[LogDirRestoreError],
+    error: type[LogDirRestoreError | Denied],
 ) -> None:
     """Each its own error; nothing staged is left behind."""
     disk, pieces = lost(tmp_path)
