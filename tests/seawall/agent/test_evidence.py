@@ -22,6 +22,7 @@ from rules.events import (
     CopyFinished,
     CopyStarted,
     Event,
+    GapRecorded,
     Heartbeat,
     LeadershipClaimed,
     LogBaseline,
@@ -42,14 +43,16 @@ from tests.cluster.cases_tiered import TIERED
 from tests.faults.agents import Agent, agent_beside
 from tests.faults.clean import assert_clean
 from tests.faults.ledger import Ledger
-from tests.faults.test_whole_system import settings_of
+from tests.faults.test_whole_system import replayed, settings_of
 from tests.seawall.agent.told import Told, holes, told
 from tiering.cluster.log_dirs import Surveyor
 from tiering.cluster.topics import TopicFilter
+from tiering.segments.records import LogRecord
 
 KILLED = logging.getLogger(__name__)  # shown by pytest --log-cli-level=INFO
 DEADLINE_S = 60.0
 KILLS = int(os.environ.get("SEAWALL_EVIDENCE_KILLS", "8"))
+MANY_KILLS = 50
 SEED = int(os.environ.get("SEAWALL_EVIDENCE_SEED", "7"))
 PARTITIONS = 3
 EVERY_SECOND = "observe_every_s = 1\nheartbeat_every_s = 1\n"
@@ -246,20 +249,39 @@ def test_a_local_deletion_beside_kip_405_moves_no_logs_start(
     assert moved.local_start > 200
 
 
+@pytest.mark.parametrize(
+    ("kills", "uploads"),
+    [
+        (KILLS, False),
+        pytest.param(MANY_KILLS, False, marks=pytest.mark.long),
+        pytest.param(MANY_KILLS, True, marks=pytest.mark.long),
+    ],
+)
 def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number_is_missing(
-    broker: LocalCluster, topic: str, tmp_path: Path, since_ms: int
+    kills: int,
+    uploads: bool,
+    broker: LocalCluster,
+    bucket: LocalBucket,
+    topic: str,
+    tmp_path: Path,
+    since_ms: int,
 ) -> None:
     """kill -9 of the agent in a steady stream of rolls and of deletions by request: at random points, from
-    its very start on, and just when it has written what it found, or put it into the spool."""
+    its very start on, and just when it has written what it found, or put it into the spool. One that uploads
+    has told each claim and each gap that is on record, too."""
     chance = random.Random(SEED)
     produce.create_topic(broker, topic, partitions=PARTITIONS)
-    agent = Agent(tmp_path / "agent", broker, 1, observe_only(broker), None)
+    settings, s3 = observe_only(broker), None
+    if uploads:
+        s3 = bucket.address
+        settings = settings_of(broker, s3.endpoint_url, bucket.name, topic, topic) + EVERY_SECOND
+    agent = Agent(tmp_path / "agent", broker, 1, settings, s3)
     trimmed = dict.fromkeys(range(PARTITIONS), 0)
     agent.start()
     agent.wait_until_ready()  # it has seen the topic while that was empty
     with Ledger(broker.bootstrap, topic, PARTITIONS) as ledger:
         try:
-            for number in range(KILLS):
+            for number in range(kills):
                 if number % 4:
                     agent.wait_until_ready()
                 assert ledger.grows_by(chance.randint(1, 700), deadline_s=DEADLINE_S)
@@ -279,7 +301,7 @@ def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number
             agent.release()
 
     assert holes(found) == []
-    assert len(found.runs) > KILLS // 2, "runs that were killed have told something"
+    assert len(found.runs) > kills // 2, "runs that were killed have told something"
     closed = closed_as_told(found, topic)
     assert len(closed) == len(set(closed)), "each closed segment is told once"
     for partition in range(PARTITIONS):
@@ -290,10 +312,26 @@ def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number
         starts = [0, *(each.new_start for each in moves)]
         assert [each.old_start for each in moves] == starts[:-1]
         assert starts[-1] == trimmed[partition]
-    assert len(promised) > KILLS * 100
+    assert len(promised) > kills * 100
+    if uploads:
+        records = log_records(broker, topic)
+        claims = sorted((each.log, each.leader_epoch) for each in found.of(LeadershipClaimed, topic))
+        gaps = sorted(each.event_id for each in found.of(GapRecorded, topic))
+        assert claims == sorted((each.log, each.claim_epoch) for each in records)
+        assert gaps == sorted(gap.event_id for each in records for gap in each.gaps)
+        assert_clean(broker, bucket, topic, prefix=topic, may_have_gaps=True)
     again = len(found.envelopes) - len(found.acts)
     what = "%s runs, %s events, %s of them told again by a later run, %s deliveries"
     KILLED.info(what, len(found.runs), len(found.envelopes), again, found.deliveries)
+
+
+def log_records(broker: LocalCluster, topic: str) -> list[LogRecord]:
+    """What the topic of metadata says of each log of the topic."""
+    table = replayed(broker)
+    views = [view for log in table.logs() if (view := table.view(log)) is not None]
+    found = [view.record for view in views if view.record is not None and view.record.topic == topic]
+    assert len(found) == PARTITIONS
+    return found
 
 
 def _wait_until_written(state: Path, chance: random.Random) -> None:
