@@ -23,7 +23,7 @@ from audit_engine.run.screen import words_of
 from rules.identity import LogId
 from rules.machine import LogState, Terms, Told, decode, encode, fold_line, in_line, is_late, newborn
 from rules.machine.calm import Calm, calm_of
-from rules.machine.verdict import Statement
+from rules.machine.verdict import Statement, stated
 from rules.machine.verdict import judge as judged_by_rules
 
 
@@ -132,6 +132,7 @@ def _judged(state: LogState, line: Iterable[Told], task: Task) -> Judged:
     after = fold_line(state, line, task.terms, as_of_ms=task.as_of_ms)
     blind = tuple(each.why for each in task.doubts if each.is_about(after))
     judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms, blind=blind)
+    stated(after, judgement.statement)
     words = words_of(judgement.statement)
     return Judged(
         state=encode(after),

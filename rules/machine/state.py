@@ -301,8 +301,9 @@ class Pending:
 class Found:
     """A finding as it is carried. `subject` and `anchor` name it for ever; the rest may grow.
 
-    `cleared_ms`: its condition was evaluated and false. `closed_ms`, `closed_by`: restored, accepted,
-    withdrawn. `happened` is the interval of what it condemns.
+    `cleared_ms`: its condition was evaluated and false; `resolved_ms`: which clearing was stated on complete
+    evidence, and stands whatever is missing later. `closed_ms`, `closed_by`: restored, accepted, withdrawn.
+    `happened` is the interval of what it condemns.
     """
 
     rule_id: str
@@ -314,6 +315,7 @@ class Found:
     happened: tuple[int, int]
     note: str
     cleared_ms: int | None = None
+    resolved_ms: int | None = None
     closed_ms: int | None = None
     closed_by: str = ""
 

@@ -200,9 +200,16 @@ def _status(found: Found, *, is_complete: bool) -> Status:
     if found.closed_ms is not None:
         by = found.closed_by
         return Status(by) if by in ("restored", "withdrawn") else Status.ACCEPTED
-    if found.cleared_ms is not None and is_complete:
+    if found.cleared_ms is not None and (is_complete or found.resolved_ms == found.cleared_ms):
         return Status.RESOLVED
     return Status.OPEN
+
+
+def stated(state: LogState, statement: Statement) -> None:
+    """What was resolved is resolved: somebody who falls silent later does not open it again."""
+    if not statement.missing:
+        for found in state.findings.values():
+            found.resolved_ms = found.cleared_ms
 
 
 def _missing(state: LogState, from_ms: int) -> tuple[str, ...]:
