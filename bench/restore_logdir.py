@@ -1,6 +1,6 @@
-"""Restore 1 GiB of segments into a stopped broker's log dir: against `s5cmd cp` of the same objects.
+"""Restore 4 GiB of segments into a stopped broker's log dir: against `s5cmd cp` of the same objects.
 
-16 segments of 64 MiB in batches of 16 KiB, from versitygw on this machine to a folder in memory, where there
+64 segments of 64 MiB in batches of 16 KiB, from versitygw on this machine to a folder in memory, where there
 is room, so that no tool waits for this machine's disk. s5cmd copies the `.log` objects and checks nothing, at
 its own defaults for connections. We read the same versions, hold each batch against its CRC and the chain of
 offsets, the whole against its CRC-64 and its record, read the `.aux`, sync each file, and move all of it in
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from tests.cluster.versitygw import VersityGateway
 
 TOPIC, PARTITION = "bench", 0
+TIMES = 4  # the same GiB, further up the log each time
 MEASURED_WORKERS = 4
+_BASE = struct.Struct(">q")
 
 
 def main() -> None:
@@ -45,7 +48,7 @@ def main() -> None:
 def _compare(
     gateway: VersityGateway, bucket: str, tools: Path, folder: Path, plan: Path, sources: Path
 ) -> None:
-    total = sum(path.stat().st_size for path in sources.iterdir())
+    total = TIMES * sum(path.stat().st_size for path in sources.iterdir())
     peaks: list[Ran] = []
 
     def measure(command_of: Callable[[Path], list[object]]) -> float:
@@ -95,11 +98,12 @@ def _fill(gateway: VersityGateway, bucket: str, sources: Path, plan: Path) -> No
     store = patient(S3Store(S3StoreSettings(bucket=bucket, endpoint_url=gateway.endpoint_url)))
     found: list[Piece] = []
     with Uploader(store) as uploader:
-        for number, path in enumerate(sorted(sources.iterdir()), start=1):
+        for number, path in enumerate(_further_up(sources, plan.parent), start=1):
             base = base_offset_of(path.name)
             descriptor = os.open(path, os.O_RDONLY)
             done = uploader.upload_segment(path.name, descriptor, base_offset=base)
             os.close(descriptor)
+            path.unlink()
             scan = done.scan
             epochs = tuple(EpochStart(*each) for each in scan.epochs)
             aux = encode_aux(
@@ -131,6 +135,24 @@ def _fill(gateway: VersityGateway, bucket: str, sources: Path, plan: Path) -> No
             )
             found.append(Piece(start=base, end=scan.data_end, origin=Origin.TIER, record=record))
     write_plan(plan, plan_for(tuple(found), RestoreTarget.LOG_DIRECTORY))
+
+
+def _further_up(sources: Path, folder: Path) -> Iterator[Path]:
+    """The segments, TIMES times, each time behind the last: a batch's base offset is not under its CRC."""
+    from tiering.log.segment import base_offset_of, scan_segment
+    from tiering.log.windows import walk
+
+    paths = sorted(sources.iterdir())
+    end = scan_segment(paths[-1]).data_end
+    for shift in range(0, TIMES * end, end):
+        for path in paths:
+            content = bytearray(path.read_bytes())
+            for position in walk(content, len(content))[:-1]:
+                [base] = _BASE.unpack_from(content, position)
+                _BASE.pack_into(content, position, base + shift)
+            moved = folder / f"{base_offset_of(path.name) + shift:020d}.log"
+            moved.write_bytes(content)
+            yield moved
 
 
 def _log_dir(into: Path, plan: Path) -> Path:

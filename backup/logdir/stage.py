@@ -162,23 +162,25 @@ class _Writing:
         self._position = 0
 
     def add(self, content: memoryview) -> None:
-        if not self._kept and len(content) >= WRITE_BYTES:
+        if len(self._kept) + len(content) >= WRITE_BYTES:
             self._write(content)
-            return
-        self._kept += content
-        if len(self._kept) >= WRITE_BYTES:
-            self.flush()
+        else:
+            self._kept += content
 
     def flush(self) -> None:
-        with memoryview(self._kept) as view:
-            self._write(view)
-        self._kept = bytearray()
+        with memoryview(b"") as nothing:
+            self._write(nothing)
 
     def _write(self, content: memoryview) -> None:
-        written = 0
-        while written < len(content):
-            written += os.pwrite(self._descriptor, content[written:], self._position + written)
-        self._position += written
+        """What is kept, and this behind it."""
+        wanted = len(self._kept) + len(content)
+        with memoryview(self._kept) as kept:
+            written = os.pwritev(self._descriptor, [kept, content], self._position)
+            while written < wanted:
+                rest = [kept[written:], content[max(0, written - len(kept)) :]]
+                written += os.pwritev(self._descriptor, rest, self._position + written)
+        self._position += wanted
+        self._kept = bytearray()
 
 
 def write_whole(path: Path, content: bytes, like: Likeness) -> None:
