@@ -15,7 +15,7 @@ import pytest
 from backup.catalogue.bytes import StoredPieces
 from backup.errors import CannotRestore
 from backup.logdir.apply import Restore, restore, undo
-from backup.logdir.errors import Cleaned
+from backup.logdir.errors import Cleaned, DoesNotJoin
 from backup.logdir.prospect import look
 from backup.logdir.replica import Wanted
 from backup.plan.file import write_plan
@@ -53,6 +53,7 @@ from tiering.log.checkpoints import (
 DEADLINE_S = 60.0
 STARTS_S = 240.0  # a broker, on a machine that is busy with everything else
 SMALL = (produce.SMALL_SEGMENT_BYTES,) * 2
+BEYOND = 99_999  # the end of every log here
 # Before which step of its own each process is killed: while it stages, twice, then between the moves, of
 # which each goes on behind those before it. 0: not at all.
 KILLED_AT = (2, 6, 14, 9, 7, 5, 0)
@@ -74,6 +75,14 @@ def by_a_corrupted_checkpoint(cluster: LocalCluster, topic: str) -> None:
     put_start(cluster.log_dirs(1)[0], topic, 700)
     cluster.restart(1, deadline_s=STARTS_S)
     wait_until(lambda: earliest(cluster, topic) == 700, name=topic, wanted="700", deadline_s=DEADLINE_S)
+
+
+def by_a_checkpoint_beyond_the_end(cluster: LocalCluster, topic: str) -> None:
+    """The broker deletes every segment, and goes on from where the checkpoint says (KAFKA_FACTS 5)."""
+    cluster.stop(1)
+    put_start(cluster.log_dirs(1)[0], topic, BEYOND)
+    cluster.restart(1, deadline_s=STARTS_S)
+    wait_until(lambda: earliest(cluster, topic) == BEYOND, name=topic, wanted="empty", deadline_s=DEADLINE_S)
 
 
 def epochs_of(tiered: Tiered) -> list[EpochStart]:
@@ -182,6 +191,25 @@ def test_a_start_that_moved_a_moment_ago_is_put_back(broker: LocalCluster, bucke
     assert len(epochs) > 1
     assert earliest(broker, topic) == 0
     compare(consumed(broker, topic), whole)
+
+
+@pytest.mark.long
+def test_a_log_that_was_emptied_is_refused(broker: LocalCluster, bucket: LocalBucket) -> None:
+    """It begins beyond all that was ever copied: nothing joins on, and nothing is changed."""
+    topic = "logdir-emptied"
+    produce.create_topic(broker, topic, config={"file.delete.delay.ms": "0"})
+    write_all_kinds(broker, topic, rounds=1)
+    tiered = tier_partition(broker, bucket, topic)
+    by_a_checkpoint_beyond_the_end(broker, topic)
+    (log_dir,) = broker.log_dirs(1)
+    broker.stop(1)
+    before = snapshot(tiered.folder)
+
+    with pytest.raises(DoesNotJoin, match=f"no copy holds .{tiered.end}, {BEYOND}"):
+        restore(log_dir, asked_of(tiered, topic), StoredPieces(store_of(bucket)))
+
+    assert snapshot(tiered.folder) == before
+    broker.restart(1, deadline_s=STARTS_S)
 
 
 @pytest.mark.long

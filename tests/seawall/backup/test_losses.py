@@ -13,6 +13,7 @@ from seawall.local.bucket import LocalBucket
 from tests.backup.logdir.test_on_a_broker import (
     SMALL,
     STARTS_S,
+    by_a_checkpoint_beyond_the_end,
     by_a_corrupted_checkpoint,
     by_delete_records,
     by_retention,
@@ -34,6 +35,7 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
         (by_delete_records, (64 * 1024, 8 * 1024), 1),
         (by_retention, (4 * 1024, 48 * 1024), 1),
         (by_a_corrupted_checkpoint, SMALL, 1),
+        (by_a_checkpoint_beyond_the_end, SMALL, 1),
         (on_three_nodes, SMALL, 3),
     ],
 )
