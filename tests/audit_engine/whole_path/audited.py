@@ -6,7 +6,7 @@ Owns the way from a broker's disk to a finding, each step of it the real one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -37,6 +37,7 @@ from tiering.cluster.topics import TopicFilter
 
 AUDIT_TOPIC = "__seawall_audit"
 DEADLINE_S = 90.0
+JUDGED_MAX = 5
 SEGMENT_BYTES = 16 * 1024
 # Graces are made of what the brokers and observers do, and here these are quick.
 QUICK_TERMS = Terms(
@@ -175,6 +176,17 @@ class Audited:
         )
         AuditRun(self.spark, root, means).next(as_of_ms)
         return self.standing()
+
+    def judge_whole(self, topics: Iterable[str]) -> Mapping[str, set[Told]]:
+        """As of now, on whole evidence of these topics: judged anew while any is missing, or in its grace."""
+        wanted = tuple(topics)
+        for _ in range(JUDGED_MAX):
+            found = self.judge()
+            stated = {each: self.stated(each) for each in wanted}
+            waits = {each: [*of["missing"], *of["suspect"]] for each, of in stated.items()}
+            if not any(waits.values()):
+                return found
+        raise AssertionError(f"judged {JUDGED_MAX} times, and not yet on whole evidence: {waits}")
 
     def standing(self) -> Mapping[str, set[Told]]:
         found: dict[str, set[Told]] = {}
