@@ -96,23 +96,32 @@ class SegmentHolder:
         self._size_bytes = 0
         self._lock = RLock()
 
-    def keep(self, log: str, segments: Iterable[Segment]) -> tuple[HeldSegment, ...]:
+    def keep(
+        self, log: str, segments: Iterable[Segment], *, above: int | None = None
+    ) -> tuple[HeldSegment, ...]:
         """Bring what is held of `log` up to date with a listing of its live segments; what is held now.
 
-        `segments` are all that the directory lists, the active one included.
+        `segments` are all that the directory lists, the active one included. `above`: the frontier, where it
+        is known. What ends at or below it is committed, may stay on the disk for days, and is not held.
         """
         with self._lock:
             held = self._logs.setdefault(log, _Held())
             self._let_go_of_changed(held, sorted(segments, key=lambda segment: segment.base_offset))
-            return self.keep_more(log, segments)
+            if above is not None:
+                self.release(log, below=above)
+            return self.keep_more(log, segments, above=above)
 
-    def keep_more(self, log: str, segments: Iterable[Segment]) -> tuple[HeldSegment, ...]:
+    def keep_more(
+        self, log: str, segments: Iterable[Segment], *, above: int | None = None
+    ) -> tuple[HeldSegment, ...]:
         """Open what is not held yet, and let go of nothing: some of it is being read."""
         with self._lock:
             held = self._logs.setdefault(log, _Held())
             held.refused_count = 0
             for segment in sorted(segments, key=lambda segment: segment.base_offset):
                 if segment.end_offset is None or segment.base_offset in held.segments:
+                    continue
+                if above is not None and segment.end_offset <= above:
                     continue
                 if not self._has_room(segment.size_bytes):
                     held.refused_count += 1

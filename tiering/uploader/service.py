@@ -106,13 +106,13 @@ class UploadService:
         name, segments = holder_name(status.log), local.listing.segments
         if self._is_busy(status.log):
             if refusal is None:
-                self.tools.holder.keep_more(name, segments)
+                self.tools.holder.keep_more(name, segments, above=status.frontier)
         elif refusal is not None:
             status.state, status.detail = refusal
             if status.state in IDLE_STATES:  # known, not merely unknown
                 self.tools.holder.drop(name)
         else:
-            held = self.tools.holder.keep(name, segments)
+            held = self.tools.holder.keep(name, segments, above=status.frontier)
             wait_ms = status.next_try_ms - self.tools.now_ms()
             if not 0 < wait_ms <= self.limits.backoff_max_ms:  # longer only if the clock was put back
                 due.append(self._one(broker_id, partition, local, status, held))

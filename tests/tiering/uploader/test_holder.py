@@ -144,6 +144,23 @@ def test_release_makes_room(partition: Path) -> None:
     holder.close()
 
 
+def test_what_is_committed_takes_no_room(partition: Path) -> None:
+    """Segments below the frontier may lie on the disk for days: they are neither opened nor kept open. The room
+    is for what is to be copied, and the one that the frontier lies in."""
+    holder = SegmentHolder(HoldLimits(count_max=1))
+
+    holder.keep("orders-0", listed(partition), above=9)
+    assert bases(holder) == [9]
+    holder.keep("orders-0", listed(partition), above=20)
+    assert bases(holder) == [18]
+    holder.keep_more("orders-0", listed(partition), above=27)
+    assert bases(holder) == [18]  # it may be being read
+    holder.keep("orders-0", listed(partition), above=27)
+    assert bases(holder) == []
+    assert holder.totals().refused_count == 0
+    holder.close()
+
+
 def test_closing_gives_every_descriptor_back(partition: Path) -> None:
     """No descriptor of a held file is left open after close."""
     before = _open_descriptors()

@@ -350,3 +350,20 @@ def test_a_frontier_that_stands_still_is_told_once(new_world: NewWorld) -> None:
 
     assert (stalled.frontier, stalled.waiting_segments) == (0, 1)
     assert "ConnectionError" in stalled.reason
+
+
+def test_what_was_copied_is_not_held_open_for_as_long_as_it_is_on_the_disk(new_world: NewWorld) -> None:
+    """Found by a soak: the room was full of committed segments, so that those to be copied had none, and what
+    retention removed stayed on the disk."""
+    world = new_world()
+    fill(world, 3, 3, 3)
+    held = world.agent(1).service.tools.holder
+
+    for _ in range(3):
+        world.run_agent(1)
+        assert held.totals().count == 0
+    assert frontier(world) == 9
+    fill(world, 2)
+    world.run_agent(1)
+    world.run_agent(1)
+    assert (frontier(world), held.totals().count) == (11, 0)
