@@ -145,8 +145,8 @@ def test_release_makes_room(partition: Path) -> None:
 
 
 def test_what_is_committed_takes_no_room(partition: Path) -> None:
-    """Segments below the frontier may lie on the disk for days: they are neither opened nor kept open. The room
-    is for what is to be copied, and the one that the frontier lies in."""
+    """Segments below the frontier may lie on the disk for days: they are neither opened nor kept open. The
+    room is for what is to be copied, and the one that the frontier lies in."""
     holder = SegmentHolder(HoldLimits(count_max=1))
 
     holder.keep("orders-0", listed(partition), above=9)
