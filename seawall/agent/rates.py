@@ -19,7 +19,7 @@ from tiering.store.patient import PatientStore
 from tiering.store.throttle import Throttle
 from tiering.store.upload import PART_BYTES_MIN, Uploader, UploadLimits
 
-FAST = UploadLimits(buffers=5, senders=4)  # 80 MiB: with all else an agent stays below 300 MB
+FAST = UploadLimits(buffers=4, senders=4)  # 64 MiB: with all else an agent stays below 300 MB
 SLOW = UploadLimits(part_bytes=PART_BYTES_MIN, buffers=2, senders=1)
 
 

@@ -3,7 +3,9 @@
 The file is read in pieces, with pread into reused buffers, a few of them ahead of what is looked at: bringing
 bytes from the page cache costs four times what their CRC costs, and threads share it between cores. Never a
 memory map: a broker that truncates a mapped file would kill the reader with SIGBUS. A batch that straddles
-two pieces is put together in the room that each buffer keeps in front of its piece.
+two pieces is put together in the room that each buffer keeps in front of its piece. Room that no batch needed
+is address space and no memory, and all of it goes when the file is read: the buffers are pages of the
+kernel's, as what is freed into malloc's arenas, one for each thread, stays there.
 
 Owns how a file is cut into batches by their length fields. Judges nothing: where the chain of lengths
 cannot be followed, it stops and says at which byte.
@@ -11,6 +13,7 @@ cannot be followed, it stops and says at which byte.
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from collections import deque
@@ -57,7 +60,7 @@ class _Piece:
     """Bytes of the file from `start` on. They stand behind as much room as a piece is long."""
 
     start: int
-    buffer: bytearray
+    buffer: bytearray | mmap.mmap
     room_bytes: int
     filled_bytes: int
 
@@ -140,7 +143,7 @@ def _pieces(
     """
     room_bytes = piece_bytes if size_bytes - start > piece_bytes else 0
 
-    def read(descriptor: int, at: int, buffer: bytearray) -> _Piece:
+    def read(descriptor: int, at: int, buffer: bytearray | mmap.mmap) -> _Piece:
         wanted_bytes = min(piece_bytes, size_bytes - at)
         with memoryview(buffer)[room_bytes : room_bytes + wanted_bytes] as view:
             filled_bytes = _fill(descriptor, view, at)
@@ -158,7 +161,7 @@ def _pieces(
     own = os.dup(descriptor)
     try:
         with ThreadPoolExecutor(readers, "read-ahead") as pool:
-            buffers = [bytearray(room_bytes + piece_bytes) for _ in range(PIECES_AHEAD)]
+            buffers = [mmap.mmap(-1, room_bytes + piece_bytes) for _ in range(PIECES_AHEAD)]
             reads = deque(
                 pool.submit(read, own, at, buffer) for buffer, at in zip(buffers, starts, strict=False)
             )
