@@ -20,7 +20,22 @@ _MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-KNOWN = "It can hand on: " + ", ".join((*_SAME[1:], *_PEM, *_MECHANISM, *_PASSWORD, *_MODULES)) + "."
+BEARER = "OAUTHBEARER"
+_BEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_BEARER_LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_OAUTH = "sasl.oauthbearer."
+_OF_JAAS = {  # what Kafka's own login reads from there
+    f"{_OAUTH}client.id": "clientId",
+    f"{_OAUTH}client.secret": "clientSecret",
+    f"{_OAUTH}scope": "scope",
+}
+_ENDPOINT = f"{_OAUTH}token.endpoint.url"
+_SECURITY = ("ssl.", "sasl.", "enable.ssl", "enable.sasl", "https.")
+KNOWN = (
+    "It can hand on: "
+    + ", ".join((*_SAME[1:], *_PEM, *_MECHANISM, *_PASSWORD, *_MODULES, BEARER, *_OF_JAAS, _ENDPOINT))
+    + "."
+)
 
 
 def java_properties(config: Mapping[str, str]) -> dict[str, str]:
@@ -32,8 +47,9 @@ def java_properties(config: Mapping[str, str]) -> dict[str, str]:
             location, kind = _PEM[name]
             found |= {location: value, kind: "PEM"}
         elif name in _MECHANISM:
-            found |= {"sasl.mechanism": value, "sasl.jaas.config": _jaas(name, value, config)}
-        elif name not in _PASSWORD and name.startswith(("ssl.", "sasl.", "enable.ssl")):
+            found |= _bearer(config) if value == BEARER else {"sasl.jaas.config": _jaas(name, value, config)}
+            found["sasl.mechanism"] = value
+        elif name not in (*_PASSWORD, *_OF_JAAS, _ENDPOINT, f"{_OAUTH}method") and name.startswith(_SECURITY):
             raise PropertyUntranslated(name=name, known=KNOWN)
     return found
 
@@ -46,6 +62,19 @@ def self_contained(properties: Mapping[str, str]) -> dict[str, str]:
         del found["ssl.truststore.location"]
         found["ssl.truststore.certificates"] = Path(location).read_text(encoding="utf-8")
     return found
+
+
+def _bearer(config: Mapping[str, str]) -> dict[str, str]:
+    """Tokens that the Java client asks the same endpoint for, by the same client's secret."""
+    method = config.get(f"{_OAUTH}method", "default")
+    if method.lower() != "oidc" or _ENDPOINT not in config:
+        raise PropertyUntranslated(name=f"{_OAUTH}method = {method}", known=KNOWN)
+    said = " ".join(f"{own}={_quoted(config[name])}" for name, own in _OF_JAAS.items() if name in config)
+    return {
+        "sasl.jaas.config": f"{_BEARER_MODULE} required {said};",
+        "sasl.login.callback.handler.class": _BEARER_LOGIN,
+        _ENDPOINT: config[_ENDPOINT],
+    }
 
 
 def _jaas(name: str, mechanism: str, config: Mapping[str, str]) -> str:

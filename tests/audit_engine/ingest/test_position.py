@@ -118,8 +118,37 @@ def test_what_is_lost_is_told_once_however_often_it_is_found(stretches: list[Los
         assert one.partition < other.partition or one.end < other.start
 
 
+def test_a_token_is_asked_for_by_the_java_client_itself() -> None:
+    """The endpoint, who asks and for what; the secret stands where Kafka's own login reads it."""
+    found = java_properties(
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token",
+            "sasl.oauthbearer.client.id": "seawall",
+            "sasl.oauthbearer.client.secret": 'a"b',
+            "sasl.oauthbearer.scope": "kafka",
+        }
+    )
+
+    assert found["sasl.mechanism"] == "OAUTHBEARER"
+    assert found["sasl.oauthbearer.token.endpoint.url"] == "https://login.example.com/token"
+    assert found["sasl.jaas.config"].endswith(
+        'required clientId="seawall" clientSecret="a\\"b" scope="kafka";'
+    )
+
+
 @pytest.mark.parametrize(
-    "config", [{"ssl.engine.location": "x"}, {"sasl.mechanism": "OAUTHBEARER"}, {"sasl.kerberos.keytab": "k"}]
+    "config",
+    [
+        {"ssl.engine.location": "x"},
+        {"sasl.mechanism": "OAUTHBEARER"},
+        {"sasl.mechanism": "AWS_MSK_IAM"},
+        {"sasl.kerberos.keytab": "k"},
+        {"https.ca.location": "ca.pem"},
+        {"enable.sasl.oauthbearer.unsecure.jwt": "true"},
+    ],
 )
 def test_security_that_cannot_be_handed_on_is_refused(config: dict[str, str]) -> None:
     """To leave it out could mean to connect without it."""
