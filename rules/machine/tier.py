@@ -137,7 +137,7 @@ def delete_told(state: LogState, event: DeleteStarted | DeleteFinished, terms: T
             )
         return
     was = copy.state
-    unique, counted = _bytes(state)
+    unique, counted = _bytes(state, event.broker_id)
     step = "DELETE_STARTED" if is_start else "DELETE_FINISHED"
     is_news = _step(state, copy, event.metadata_offset, step, event.generation, event.occurred_at_ms)
     if is_start and is_news and was != coverage.STARTED:  # a half-made copy never counted: it is cleaned up
@@ -164,8 +164,10 @@ def delete_told(state: LogState, event: DeleteStarted | DeleteFinished, terms: T
         )
 
 
-def _bytes(state: LogState) -> tuple[int | None, int | None]:
-    leader = state.replicas.get(state.leader_id) if state.leader_id is not None else None
+def _bytes(state: LogState, remover: int | None) -> tuple[int | None, int | None]:
+    """As the one has it who removes: a leader removes before anybody has told that it leads."""
+    broker_id = state.leader_id if remover is None else remover
+    leader = state.replicas.get(broker_id) if broker_id is not None else None
     return coverage.bytes_of(state, leader, with_tier=True)
 
 

@@ -350,6 +350,22 @@ def far_future_beside_another_copy() -> History:
     return h
 
 
+def counted_twice_before_anybody_told_who_leads() -> History:
+    """Fault 10 as a broker that stands alone does it: it leads again, and deletes, before that is heard."""
+    keeps = {"total_retention_ms": '"7d"', "total_retention_bytes": '"15MiB"', "local_retention_ms": '"1h"'}
+    h = fixture("kip405", local_from=0, declared=keeps)
+    h.config("retention.bytes", str(15 * MIB), "-1")
+    h.after(minutes=5)
+    h.leader = -1
+    h.leadership()
+    segment_id, base, end, _ = segment(0)
+    h.tier(DeleteStarted, segment_id, base, end, cause=None, broker_id=1, broker=1)
+    h.after(seconds=3).elects(1)
+    for broker in (1, 2, 3):
+        h.start(broker, 0, 1000, local=0)
+    return h
+
+
 def restored_long_after_it_was_copied() -> History:
     """Between the two records of its next generation it is no copy that has hung since its first."""
     h = fixture("ours")
@@ -442,6 +458,7 @@ CASES: tuple[tuple[Callable[[], History], set[str]], ...] = (
     (half_made_copy_cleaned_up_under_a_hold, set()),
     (restored_long_after_it_was_copied, set()),
     (deleted_again_long_after, {"SEG-01"}),
+    (counted_twice_before_anybody_told_who_leads, {"START-02", "RET-02"}),
     (far_future_beside_another_copy, {"RET-06", "SEG-03"}),
     (records_missing_inside, {"SEG-02"}),
     (brokers_differ, {"RET-03"}),
