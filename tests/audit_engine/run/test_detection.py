@@ -1,5 +1,5 @@
 """Detection and false alarms, measured through the run: random histories with random faults, judged by a run
-over tables, and by the second judge, which shares no code with the machine.
+over tables, and by the second judge, which shares no code with the machine: of the log, and of its tier.
 
 SEAWALL_TEST_RUN_HISTORIES   how many, 60 unless told; thousands take an hour
 SEAWALL_TEST_RUN_SEED        the first seed; the others follow it
@@ -11,7 +11,7 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,24 +23,45 @@ from audit_engine.run.outcomes import finding_of
 from audit_engine.run.reading.spark import Verdicts
 from tests.audit_engine.run.evidence import Evidence
 from tests.audit_engine.run.test_run import beats, moved
-from tests.rules.machine.brute import JUDGED
-from tests.rules.machine.comparing import by_brute_force, by_machine, compared
-from tests.rules.machine.histories import TERMS
+from tests.rules.machine.brute_tiers import TierJudge
+from tests.rules.machine.comparing import by_brute_force, by_machine, compared, tiers_by_machine
+from tests.rules.machine.histories import TERMS, History
 from tests.rules.machine.random_days import random_history
+from tests.rules.machine.random_tiers import random_tier
 
 HISTORIES = int(os.environ.get("SEAWALL_TEST_RUN_HISTORIES", "60"))
 FIRST_SEED = int(os.environ.get("SEAWALL_TEST_RUN_SEED", "4050000"))
+Compared = Iterator[tuple[str, set[Any], set[Any]]]  # of a rule: what was found, what is true
+
+
+def days_compared(h: History, judgement: Any) -> Compared:
+    found, truth = by_machine(judgement), by_brute_force(h)
+    yield from ((rule_id, found[rule_id], truth[rule_id]) for rule_id in compared(h))
+
+
+def tiers_compared(h: History, judgement: Any) -> Compared:
+    (ever, last), (ever_true, last_true) = tiers_by_machine(judgement), TierJudge(h.told, h.now_ms).judge()
+    yield from ((rule_id, ever[rule_id], ever_true[rule_id]) for rule_id in ever_true)
+    yield from ((f"{rule_id} still", last[rule_id], last_true[rule_id]) for rule_id in last_true)
+
+
+SORTS: dict[str, tuple[Callable[[int], History], Callable[[History, Any], Compared]]] = {
+    "days": (random_history, days_compared),
+    "tiers": (random_tier, tiers_compared),
+}
 
 
 @pytest.mark.long  # as many histories as anybody has patience for
 @pytest.mark.timeout(7200)
+@pytest.mark.parametrize("sort", SORTS)
 def test_a_run_finds_what_is_true_and_nothing_else(
-    spark: SparkSession, tmp_path: Path, record_property: Callable[[str, object], None]
+    spark: SparkSession, tmp_path: Path, record_property: Callable[[str, object], None], sort: str
 ) -> None:
     """Each history is a cluster of one table; its events come in no order, some of them twice. By rule and to
     the offset, what the run finds is what the second judge says."""
+    made, compare = SORTS[sort]
     seeds = range(FIRST_SEED, FIRST_SEED + HISTORIES)
-    histories = {f"cluster-{seed}": random_history(seed) for seed in seeds}
+    histories = {f"cluster-{seed}": made(seed) for seed in seeds}
     end_ms = max(h.now_ms for h in histories.values())
     said = []
     for name, h in histories.items():
@@ -60,25 +81,24 @@ def test_a_run_finds_what_is_true_and_nothing_else(
     told: Counter[tuple[str, str]] = Counter()
     wrong: dict[str, Any] = {}
     for name, h in histories.items():
-        judgement: Any = SimpleNamespace(findings=by_cluster[name])
-        found, truth = by_machine(judgement), by_brute_force(h)
-        for rule_id in compared(h):
-            told[rule_id, "true"] += len(truth[rule_id])
-            told[rule_id, "missed"] += len(truth[rule_id] - found[rule_id])
-            told[rule_id, "false"] += len(found[rule_id] - truth[rule_id])
-            if found[rule_id] != truth[rule_id]:
-                wrong[f"{name} {rule_id}"] = (found[rule_id], truth[rule_id])
+        for rule_id, found, truth in compare(h, SimpleNamespace(findings=by_cluster[name])):
+            told[rule_id, "true"] += len(truth)
+            told[rule_id, "missed"] += len(truth - found)
+            told[rule_id, "false"] += len(found - truth)
+            if found != truth:
+                wrong[f"{name} {rule_id}"] = (found, truth)
     true, missed, false = (
-        sum(n for (_, sort), n in told.items() if sort == kind) for kind in ("true", "missed", "false")
+        sum(n for (_, of), n in told.items() if of == kind) for kind in ("true", "missed", "false")
     )
     measured = {
+        "sort": sort,
         "seeds": [seeds.start, seeds.stop],
         "events": len(said),
         "found": true - missed,
         "missed": missed,
         "false": false,
         "rate": round((true - missed) / max(1, true), 6),
-        "by_rule": {rule_id: told[rule_id, "true"] for rule_id in JUDGED},
+        "by_rule": {rule_id: count for (rule_id, kind), count in sorted(told.items()) if kind == "true"},
     }
     record_property("measured", measured)
     print(json.dumps(measured))  # noqa: T201  the rate and the seeds are the result
