@@ -67,9 +67,14 @@ class Audited:
 
     cluster: LocalCluster
     agents: Mapping[int, Agent]
-    spark: SparkSession
+    spark: SparkSession | None  # None: nothing is judged by runs
     folder: Path
     _names: dict[str, str] = field(default_factory=dict)  # by topic id
+
+    @property
+    def _session(self) -> SparkSession:
+        assert self.spark is not None, "nothing is judged by runs here"
+        return self.spark
 
     def create(self, topic: str, brokers: list[int], **config: str) -> None:
         """One partition, its first replica on the first of these brokers."""
@@ -160,21 +165,21 @@ class Audited:
     def judge(self, *, ahead_ms: int = 0) -> Mapping[str, set[Told]]:
         """Everything ingested and judged as of now, or of a time to come, when graces are over; what stands,
         by topic. Of emitters: under their subject."""
-        root = str(self.folder / "tables")
+        spark, root = self._session, str(self.folder / "tables")
         config = {"bootstrap.servers": self.cluster.bootstrap}
         self.wait_until_told()  # what was seen, and looked at again
         as_of_ms = _now_ms() + ahead_ms
         self.wait_until_told()  # every agent was heard up to there
         source = IngestSource(topic=AUDIT_TOPIC, client=config, reach=KafkaReach(config))
         today = datetime.now(tz=timezone.utc).date().isoformat()
-        Ingest(self.spark, open_tables(self.spark, root), source, day=lambda: today).once()
+        Ingest(spark, open_tables(spark, root), source, day=lambda: today).once()
         means = Means(
             terms=QUICK_TERMS,
             now_ms=lambda: _now_ms() + ahead_ms,
             version="test",
             has_gate=False,  # a day of seconds has no volume to be expected
         )
-        AuditRun(self.spark, root, means).next(as_of_ms)
+        AuditRun(spark, root, means).next(as_of_ms)
         return self.standing()
 
     def judge_whole(self, topics: Iterable[str]) -> Mapping[str, set[Told]]:
@@ -201,11 +206,11 @@ class Audited:
         return found
 
     def findings(self) -> list[dict[str, Any]]:
-        return Verdicts(self.spark, str(self.folder / "tables")).findings()
+        return Verdicts(self._session, str(self.folder / "tables")).findings()
 
     def stated(self, topic: str) -> dict[str, Any]:
         """What the last run states of a topic's only log."""
-        [stated] = Verdicts(self.spark, str(self.folder / "tables")).statements(topic, 0)
+        [stated] = Verdicts(self._session, str(self.folder / "tables")).statements(topic, 0)
         return stated
 
 
