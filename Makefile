@@ -58,6 +58,10 @@ bom: setup-python ## Write the bill of materials, from the pins, into build/seaw
 bench: setup ## Measure against other tools; ONLY=name for one benchmark
 	$(IN_VENV)/python -m bench $(ONLY)
 
+.PHONY: soak
+soak: setup ## Run all of it at once for an hour and see whether anything grows; SOAK="--minutes 10"
+	$(IN_VENV)/python -m tests.soak $(SOAK)
+
 .PHONY: setup
 setup: setup-python ## Fetch all that the targets above need, and nothing more
 	@$(IN_VENV)/python -m seawall.jvm ensure
