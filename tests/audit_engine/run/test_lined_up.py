@@ -16,7 +16,8 @@ from audit_engine.run.one_log import Task
 from audit_engine.run.told import COLUMNS, row_of
 from rules.events import LogEvent
 from rules.identity import LogId
-from rules.machine import Told, encode, fold, has_own_clock, is_late, newborn
+from rules.machine import LogState, Told, encode, fold, has_own_clock, is_late, newborn
+from rules.machine.verdict import judge, stated
 from tests.rules.machine.histories import LOG, MIB, TERMS, TOPIC, fixture
 from tests.rules.machine.random_days import random_history
 
@@ -44,6 +45,12 @@ def batches(rows: Iterable[dict[str, Any]], size: int = BATCH) -> Iterator[pa.Re
         yield pa.RecordBatch.from_pylist(some)
 
 
+def carried_on(state: LogState) -> bytes:
+    """What a run carries of a state: what it stated is in it."""
+    stated(state, judge(state, TERMS, from_ms=0).statement)
+    return encode(state)
+
+
 def test_what_is_streamed_is_judged_as_what_is_held() -> None:
     """Random histories, several logs side by side, doubled and shuffled: the machine's own states, byte for
     byte, and over a carried state the machine's own word on what is late."""
@@ -55,7 +62,7 @@ def test_what_is_streamed_is_judged_as_what_is_held() -> None:
         said = [*h.told, *h.told[:: chance.randint(1, 4)]]
         chance.shuffle(said)
         task = Task(terms=TERMS, from_ms=0, as_of_ms=h.now_ms)
-        whole = encode(fold(newborn(LOG, TOPIC), said, TERMS, as_of_ms=h.now_ms))
+        whole = carried_on(fold(newborn(LOG, TOPIC), said, TERMS, as_of_ms=h.now_ms))
         [judged] = judged_logs(batches(lined_up(said, LOG)), task)
         assert judged["state"] == whole, seed
 
@@ -69,7 +76,7 @@ def test_what_is_streamed_is_judged_as_what_is_held() -> None:
             late += 1
             assert judged["late_ms"] == min(is_behind), seed
         else:
-            assert judged["state"] == encode(fold(first, rest, TERMS, as_of_ms=h.now_ms)), seed
+            assert judged["state"] == carried_on(fold(first, rest, TERMS, as_of_ms=h.now_ms)), seed
         other = LOG._replace(partition=seed)
         moved = [
             replace(each, event=replace(each.event, log=other)) if isinstance(each.event, LogEvent) else each
@@ -77,7 +84,7 @@ def test_what_is_streamed_is_judged_as_what_is_held() -> None:
         ]
         as_of_ms = 2**52
         several += lined_up(moved, other)
-        wanted.append(encode(fold(newborn(other, TOPIC), moved, TERMS, as_of_ms=as_of_ms)))
+        wanted.append(carried_on(fold(newborn(other, TOPIC), moved, TERMS, as_of_ms=as_of_ms)))
 
     assert 10 < late < 110
     found = judged_logs(batches(several, 100), Task(terms=TERMS, from_ms=0, as_of_ms=2**52))
