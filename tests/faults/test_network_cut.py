@@ -146,10 +146,12 @@ def test_while_it_is_cut_nothing_is_copied_and_nothing_held_is_let_go(how: Cut, 
         taken = broker.wire.taken
         if how is Cut.SILENT:  # whoever gave up has asked again, and was not answered either
             watched.wait(lambda: broker.wire.taken > taken, "another try")
-        in_the_dark = watched.look(), watched.metric("seawall_held_segments"), watched.objects()
+        in_the_dark = watched.look(), watched.objects()
+        held_in_the_dark = watched.metric("seawall_held_segments")
         assert watched.agent.probe("healthz").get("ok"), "a cut is no reason to restart the agent"
 
-    assert in_the_dark == ("unknown", held, copied)
+    assert in_the_dark == ("unknown", copied)
+    assert held_in_the_dark >= held  # a segment that retention closed to remove it may have come to them
     assert "not_led" not in watched.states
     watched.wait(lambda: watched.frontier() >= closed_end, "all that was held to be copied")
     watched.wait(lambda: watched.look() == "up_to_date", "nothing to be left to do")
