@@ -96,11 +96,12 @@ def _consumed(bootstrap: str, topic: str) -> Iterator[object]:
         "enable.auto.commit": "false",
         "enable.partition.eof": "true",
         "isolation.level": "read_committed",
+        "fetch.queue.backoff.ms": "5",
     }
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, 0)])
     while True:
-        for message in consumer.consume(CONSUMED_AT_ONCE, 30.0):
+        for message in consumer.consume(CONSUMED_AT_ONCE, 0.5):  # it waits so long for the last ones
             if message.error() is not None:
                 consumer.close()
                 return
