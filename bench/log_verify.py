@@ -50,10 +50,7 @@ def _seawall(path: Path) -> float:
 def _inside(what: str, path: Path) -> float:
     """The seconds that a new process took for it."""
     asked = [sys.executable, "-m", "bench.log_verify", what, str(path)]
-    env = {
-        **os.environ,
-        "OPENBLAS_NUM_THREADS": "1",
-    }  # as the verb says: nothing forks beside threads
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # as the verb has it: nothing forks beside threads
     return float(subprocess.run(asked, check=True, stdout=subprocess.PIPE, env=env).stdout)
 
 

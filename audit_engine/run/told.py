@@ -1,7 +1,8 @@
 """A row of `audit_events` as what the judge takes: the event, who said it and under which number.
 
-Owns the way back from columns. A row whose kind is not known here, or whose values are not, is told without
-an event: its number counts, so that its emitter's sequence stays whole, and its kind is named.
+Owns the way back from columns, and the record that an emitter would publish of what is told. A row whose
+kind is not known here, or whose values are not, is told without an event: its number counts, so that its
+emitter's sequence stays whole, and its kind is named.
 
 Invariant: the event is the one that was ingested, field for field.
 """
@@ -12,6 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from audit_engine.wire import Emitter, Envelope, encode
 from audit_engine.wire.bodies import NotRead
 from audit_engine.wire.codec import BODIES, event_of
 from audit_engine.wire.envelope import Unread
@@ -102,3 +104,18 @@ def _event(row: Mapping[str, Any]) -> Event | None:
         return event_of(said)
     except NotRead:
         return None
+
+
+def value_of(told: Told) -> bytes:
+    """What its emitter would publish."""
+    assert told.event is not None
+    return encode(
+        Envelope(
+            event=told.event,
+            emitter=Emitter(*told.speaker),
+            emitter_seq=told.seq,
+            log_seq=told.log_seq,
+            observed_at_ms=told.observed_at_ms,
+            is_first=told.seq == 0,
+        )
+    )

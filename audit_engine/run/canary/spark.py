@@ -21,8 +21,8 @@ from audit_engine.run.canary import TOPIC, Canary, carried
 from audit_engine.run.evidence.spark import KEY, told
 from audit_engine.run.one_log import Task
 from audit_engine.run.results.spark import Results
+from audit_engine.run.told import value_of
 from audit_engine.tables.results import STATE, STATEMENTS
-from audit_engine.wire import Emitter, Envelope, encode
 from rules.events import LogEvent
 from rules.machine import Told
 
@@ -65,7 +65,7 @@ def laid(spark: SparkSession, results: Results, canary: Canary, task: Task, prev
 
 def _records(spark: SparkSession, said: Iterable[Told]) -> DataFrame:
     """As Kafka's source gives them, through one literal: few rows, and no Python worker."""
-    values = [{"value": _value(each).decode(), "offset": at} for at, each in enumerate(said)]
+    values = [{"value": value_of(each).decode(), "offset": at} for at, each in enumerate(said)]
     records = spark.range(1).select(F.inline(F.from_json(F.lit(json.dumps(values)), _RECORDS)))
     return records.select(
         F.lit(None).cast("binary").alias("key"),
@@ -74,21 +74,6 @@ def _records(spark: SparkSession, said: Iterable[Told]) -> DataFrame:
         F.lit(0).alias("partition"),
         "offset",
         F.timestamp_millis(F.lit(0)).alias("timestamp"),
-    )
-
-
-def _value(told: Told) -> bytes:
-    """What its emitter would publish."""
-    assert told.event is not None
-    return encode(
-        Envelope(
-            event=told.event,
-            emitter=Emitter(*told.speaker),
-            emitter_seq=told.seq,
-            log_seq=told.log_seq,
-            observed_at_ms=told.observed_at_ms,
-            is_first=told.seq == 0,
-        )
     )
 
 

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from audit_engine.ingest.rows.spark import events, examined
 from audit_engine.run.spark import AuditRun, Means
+from audit_engine.run.told import value_of
 from audit_engine.tables.columns import EVENTS
 from audit_engine.tables.marks import Mark, Range, furthest, ranges
 from audit_engine.tables.spark import EvidenceTable
-from audit_engine.wire import Emitter, Envelope, encode
 from rules.machine import Terms, Told
 
 DAY = "2025-11-18"
@@ -24,21 +24,6 @@ KAFKA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
     " timestampType INT"
 )
-
-
-def value_of(told: Told) -> bytes:
-    """The record that its emitter would publish."""
-    assert told.event is not None
-    return encode(
-        Envelope(
-            event=told.event,
-            emitter=Emitter(*told.speaker),
-            emitter_seq=told.seq,
-            log_seq=told.log_seq,
-            observed_at_ms=told.observed_at_ms,
-            is_first=told.seq == 0,
-        )
-    )
 
 
 class Evidence:

@@ -16,13 +16,14 @@ from audit_engine.ingest.spark import Ingest
 from audit_engine.run.outcomes import told as as_json
 from audit_engine.run.reading.spark import Verdicts
 from audit_engine.run.spark import AuditRun, Means, RunSummary
+from audit_engine.run.told import value_of
 from audit_engine.tables.spark import open_tables
 from rules.events import LogEvent
 from rules.machine import Told
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from tests.audit_engine.ingest.topics import DAY, EventTopic
-from tests.audit_engine.run.evidence import NOW_MS, value_of
+from tests.audit_engine.run.evidence import NOW_MS
 from tests.audit_engine.run.test_run import ALL, END_MS, TERMS, by_id, found
 from tests.rules.machine.histories import MINUTE_MS, TOPIC
 

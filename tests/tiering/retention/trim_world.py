@@ -12,6 +12,7 @@ from typing import Any
 from rules.events import LogEvent, TrimCertified, TrimOutcome
 from tests.tiering.retention.world import DAY_MS, EPOCH, NOW_MS, World
 from tests.tiering.segments.strategies import LOG
+from tests.tiering.uploader import brokers
 from tiering.cluster.gate import Eligible, Verdict
 from tiering.cluster.interface import (
     Cause,
@@ -35,20 +36,7 @@ from tiering.store.interface import Stored
 
 __all__ = ["LOG", "PARTITION", "TrimWorld", "certified", "settings_with"]
 
-DEFAULTS = {
-    "cleanup.policy": "delete",
-    "remote.storage.enable": "false",
-    "retention.ms": "604800000",
-    "retention.bytes": "-1",
-    "local.retention.ms": "-2",
-    "local.retention.bytes": "-2",
-    "segment.ms": "604800000",
-    "segment.bytes": "1073741824",
-    "file.delete.delay.ms": "60000",
-    "min.insync.replicas": "1",
-    "max.message.bytes": "1048588",
-    "unclean.leader.election.enable": "false",
-}
+DEFAULTS = {**brokers.DEFAULTS, "unclean.leader.election.enable": "false"}
 PARTITION = TopicPartition("orders", LOG.partition)
 BROKER, OTHERS = 1, (2, 3)
 
