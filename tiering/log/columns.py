@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tiering.log.batch import CODEC_MASK, HEADER_BYTES, MAGIC
+from tiering.log.batch import CODEC_MASK, HEADER_BYTES, LENGTH_BYTES_MIN, MAGIC
 from tiering.log.codec import Codec
 from tiering.log.defects import DefectKind
 
@@ -73,6 +73,43 @@ class HeaderBlock:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderColumns:
+    """What the headers of consecutive batches say of their places."""
+
+    base_offset: Ints
+    next_offset: Ints
+    leader_epoch: Ints
+    is_readable: Bools
+    crc: NDArray[np.uint32]
+
+    def chained(self, expected: int, epochs: Ints, epoch_starts: Ints) -> int:
+        """How many of the first begin where the one before ended, the first at `expected`, in their epochs.
+
+        `epochs` are those of the segment, each from its `epoch_starts` on.
+        """
+        if not len(epochs):
+            return 0
+        good: Bools = self.is_readable & (self.next_offset > self.base_offset)
+        good &= self.base_offset == np.concatenate(([expected], self.next_offset[:-1]))
+        places = np.searchsorted(epoch_starts, self.base_offset, side="right") - 1
+        good &= (places >= 0) & (self.leader_epoch == epochs[places])
+        return len(good) if good.all() else int(good.argmin())
+
+
+def read_columns(headers: bytes) -> HeaderColumns:
+    """Of `headers`, 61 bytes a batch."""
+    raw = np.frombuffer(headers, dtype=HEADER_DTYPE)
+    base_offset = raw["base_offset"].astype(np.int64)
+    return HeaderColumns(
+        base_offset=base_offset,
+        next_offset=base_offset + raw["last_offset_delta"] + 1,
+        leader_epoch=raw["leader_epoch"].astype(np.int64),
+        is_readable=(raw["magic"] == MAGIC) & (raw["length"] >= LENGTH_BYTES_MIN),
+        crc=raw["crc"].astype(np.uint32),
+    )
 
 
 def read_block(headers: bytes, positions: list[int], crcs: list[int]) -> HeaderBlock:

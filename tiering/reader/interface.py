@@ -9,13 +9,14 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from rules.identity import LogId
-from tiering.log.batch import BatchHeader, Record, read_records
+from tiering.log.batch import BatchHeader, Record, read_header, read_records
 from tiering.outcome import Inconclusive
 from tiering.segments.coverage import Coverage, coverage
 from tiering.segments.records import SegmentId, SegmentRecord
@@ -126,6 +127,67 @@ class StoredBatch(NamedTuple):
         for record in read_records(self.content, self.header):
             if self.start <= record.offset < self.end:
                 yield record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """Whole batches of one segment, back to back: batch `i` is `content[bounds[i] : bounds[i + 1]]`.
+
+    What they have in common with a StoredBatch means the same. Taken together, batches cost a tenth of what
+    they cost one by one.
+    """
+
+    content: memoryview
+    bounds: Sequence[int]
+    bases: Sequence[int]  # base offset of each batch
+    next_offset: int  # behind the last of them
+    start: int
+    end: int
+    segment_id: SegmentId
+    position: int  # of the first, in the segment
+
+    def __len__(self) -> int:
+        return len(self.bases)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.content)
+
+    def split(self, count: int) -> tuple[StoredRun, StoredRun]:
+        """The first `count` batches, and the others: some of each."""
+        assert 0 < count < len(self), (count, len(self))
+        cut, at = self.bounds[count], self.bases[count]
+        first = replace(
+            self,
+            content=self.content[:cut],
+            bounds=self.bounds[: count + 1],
+            bases=self.bases[:count],
+            next_offset=at,
+            end=min(self.end, at),
+        )
+        others = replace(
+            self,
+            content=self.content[cut:],
+            bounds=[each - cut for each in self.bounds[count:]],
+            bases=self.bases[count:],
+            start=max(self.start, at),
+            position=self.position + cut,
+        )
+        return first, others
+
+    def batches(self) -> Iterator[StoredBatch]:
+        """One by one."""
+        for begin, end in pairwise(self.bounds):
+            content = self.content[begin:end]
+            header = read_header(content)
+            yield StoredBatch(
+                header=header,
+                content=content,
+                start=max(header.base_offset, self.start),
+                end=min(header.next_offset, self.end),
+                segment_id=self.segment_id,
+                position=self.position + begin,
+            )
 
 
 class Gap(NamedTuple):

@@ -34,6 +34,7 @@ from tiering.reader.interface import (
     Objects,
     ReaderLimits,
     StoredBatch,
+    StoredRun,
     TieredLog,
 )
 from tiering.reader.opened import OpenedPiece, first_late_offset, open_piece, record_of
@@ -44,6 +45,7 @@ from tiering.store.errors import StoreError
 OPENED_AHEAD = 3  # pieces whose record and index are at hand before their turn
 
 Found: TypeAlias = tuple[OpenedPiece, StoredBatch]
+FoundRun: TypeAlias = tuple[OpenedPiece, StoredRun]
 _Entry: TypeAlias = Future[OpenedPiece] | Gap
 
 
@@ -77,6 +79,13 @@ class TieredReader:
         """The same, each batch with the opened piece that it is of, and so with what was aborted there."""
         _check_range(log, start, end)
         return self._walk(log, log.coverage.pieces(start, end), with_aborted=with_aborted)
+
+    def runs(
+        self, log: TieredLog, start: int, end: int, *, with_aborted: bool
+    ) -> Generator[FoundRun | Gap, None, None]:
+        """The same, as many batches at a time as lie together."""
+        _check_range(log, start, end)
+        return self._runs(log, log.coverage.pieces(start, end), with_aborted=with_aborted)
 
     def records(
         self, log: TieredLog, start: int, end: int, *, isolation: Isolation = Isolation.READ_COMMITTED
@@ -156,7 +165,19 @@ class TieredReader:
     def _walk(
         self, log: TieredLog, pieces: Iterator[Answer], *, with_aborted: bool
     ) -> Generator[Found | Gap, None, None]:
-        """Every batch of every piece, fetched ahead across pieces."""
+        """Every batch of every piece."""
+        with closing(self._runs(log, pieces, with_aborted=with_aborted)) as items:
+            for item in items:
+                if isinstance(item, Gap):
+                    yield item
+                else:
+                    for batch in item[1].batches():
+                        yield item[0], batch
+
+    def _runs(
+        self, log: TieredLog, pieces: Iterator[Answer], *, with_aborted: bool
+    ) -> Generator[FoundRun | Gap, None, None]:
+        """Every batch of every piece, as they lie together; fetched ahead across pieces."""
         chunks = self._chunks
 
         def open_soon(piece: Piece) -> Future[OpenedPiece]:
@@ -180,8 +201,8 @@ class TieredReader:
                     yield entry
                 else:
                     opened = entry.result()
-                    for batch in self._piece(opened, place, ahead).batches():
-                        yield opened, batch
+                    for run in self._piece(opened, place, ahead).runs():
+                        yield opened, run
                 queue.forget(place)
                 place += 1
         finally:

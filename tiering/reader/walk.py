@@ -6,6 +6,9 @@ CRC fit, the epoch is what the segment's record says of the offset. A batch that
 before it: it is believed once the batch *behind* it begins where it ends, and else the segment is read from
 its start. So a wrong index costs time and never a wrong answer.
 
+All whole batches of what is at hand are looked at together, as columns; the first that does not fit is looked
+at by itself, and again as the store has it.
+
 Owns that judgement. What fails it is fetched once more, past the cache, before it is called damaged.
 
 Invariant: the batches given out hold every offset of the piece, in order; or ObjectDamaged says where not.
@@ -13,14 +16,18 @@ Invariant: the batches given out hold every offset of the piece, in order; or Ob
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from tiering.log.batch import COVERED_AT, HEADER_BYTES, BatchHeader, read_header
+from tiering.log.columns import read_columns
 from tiering.log.crc import crc32c
 from tiering.log.errors import LogFormatError
-from tiering.log.windows import BATCH_BYTES_MAX
+from tiering.log.windows import BATCH_BYTES_MAX, walk
 from tiering.reader.errors import ObjectDamaged
-from tiering.reader.interface import StoredBatch
+from tiering.reader.interface import StoredBatch, StoredRun
 from tiering.reader.opened import OpenedPiece
 from tiering.segments.lineage import epoch_at
 
@@ -44,27 +51,67 @@ class Walk:
         self._chunk_bytes = chunk_bytes
         self._take = take
         self._take_again = take_again
+        epochs = opened.record.leader_epochs
+        self._epochs = np.array([each.epoch for each in epochs], dtype=np.int64)
+        self._epoch_starts = np.array([each.start_offset for each in epochs], dtype=np.int64)
         self._buffer, self._start = b"", 0  # the bytes from `_start` on, to the end of some chunk
 
-    def batches(self) -> Iterator[StoredBatch]:
-        """Each batch with an offset of the piece."""
-        piece, record = self._opened.piece, self._opened.record
+    def runs(self) -> Iterator[StoredRun]:
+        """Each batch with an offset of the piece, as many at a time as lie together."""
+        piece = self._opened.piece
         position, expected = self._beginning()
         while expected < piece.end and position < self._size_bytes:
-            header, content = self._batch(position, expected)
-            if header.next_offset > piece.start:
-                yield StoredBatch(
-                    header=header,
-                    content=content,
-                    start=max(header.base_offset, piece.start),
-                    end=min(header.next_offset, piece.end),
-                    segment_id=record.segment_id,
-                    position=position,
-                )
-            position, expected = position + header.size_bytes, header.next_offset
+            run = self._together(position, expected) or self._alone(position, expected)
+            following = position + run.size_bytes, run.next_offset
+            if run.next_offset > piece.start:
+                early = bisect_right(run.bases, piece.start) - 1  # batches that end before the piece begins
+                yield run.split(early)[1] if early > 0 else run
+            position, expected = following
         if expected < piece.end:
-            why = f"the segment ends at offset {expected}, and should have those below {record.data_end}"
+            data_end = self._opened.record.data_end
+            why = f"the segment ends at offset {expected}, and should have those below {data_end}"
             raise self._opened.source.damaged(position, why)
+
+    def _together(self, position: int, expected: int) -> StoredRun | None:
+        """The batches from `position` on that are whole in the buffer and fit; None if the first does not."""
+        reached = self._start + len(self._buffer)
+        if not self._start <= position <= reached - HEADER_BYTES:
+            return None
+        view = memoryview(self._buffer)[position - self._start :]
+        bounds = walk(view, len(view))
+        if len(bounds) == 1:
+            return None
+        columns = read_columns(b"".join([view[at : at + HEADER_BYTES] for at in bounds[:-1]]))
+        count = columns.chained(expected, self._epochs, self._epoch_starts)
+        bases = columns.base_offset[:count].tolist()
+        count = bisect_left(bases, self._opened.piece.end)
+        for index, crc in enumerate(columns.crc[:count].tolist()):
+            if crc32c(view[bounds[index] + COVERED_AT : bounds[index + 1]]) != crc:
+                count = index
+                break
+        if count == 0:
+            return None
+        end = int(columns.next_offset[count - 1])
+        return self._run(view[: bounds[count]], bounds[: count + 1], bases[:count], end, position)
+
+    def _alone(self, position: int, expected: int) -> StoredRun:
+        header, content = self._batch(position, expected)
+        return self._run(content, [0, len(content)], [expected], header.next_offset, position)
+
+    def _run(
+        self, content: memoryview, bounds: list[int], bases: list[int], next_offset: int, position: int
+    ) -> StoredRun:
+        opened = self._opened
+        return StoredRun(
+            content=content,
+            bounds=bounds,
+            bases=bases,
+            next_offset=next_offset,
+            start=max(bases[0], opened.piece.start),
+            end=min(next_offset, opened.piece.end),
+            segment_id=opened.record.segment_id,
+            position=position,
+        )
 
     def _beginning(self) -> tuple[int, int]:
         """Where to begin and the offset there: where the index says, if batch and successor bear it out."""

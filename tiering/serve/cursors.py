@@ -16,6 +16,7 @@ or beyond the frontier that the asker knew.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ from typing import NamedTuple
 
 from rules.identity import LogId
 from tiering.reader.errors import GapInRange, ReadBackError, SegmentGone
-from tiering.reader.interface import Gap, TieredLog
-from tiering.reader.reader import Found, TieredReader
+from tiering.reader.interface import Gap, StoredRun, TieredLog
+from tiering.reader.reader import FoundRun, TieredReader
 from tiering.serve.counters import Counters
 from tiering.store.errors import StoreError
 
@@ -61,10 +62,10 @@ class _Read:
         self.log = log
         self.used_s = 0.0
         self.busy = Lock()
-        self._held: deque[Found | Gap] = deque()
+        self._held: deque[FoundRun | Gap] = deque()
         self._is_closed = self._has_ended = False
         self._failed: Exception | None = None
-        self._items: Generator[Found | Gap, None, None] = reader.found(
+        self._items: Generator[FoundRun | Gap, None, None] = reader.runs(
             log, start, log.end, with_aborted=committed
         )
 
@@ -74,11 +75,11 @@ class _Read:
         return self._has_ended and not self._held
 
     @property
-    def held(self) -> Found | Gap | None:
+    def held(self) -> FoundRun | Gap | None:
         """What `next` gives without reading."""
         return self._held[0] if self._held else None
 
-    def next(self) -> Found | Gap | None:
+    def next(self) -> FoundRun | Gap | None:
         """What comes next; None at the frontier as this read knows it."""
         if self._held:
             return self._held.popleft()
@@ -86,7 +87,7 @@ class _Read:
             raise self._failed
         return self._found()
 
-    def put_back(self, item: Found | Gap) -> None:
+    def put_back(self, item: FoundRun | Gap) -> None:
         self._held.appendleft(item)
 
     def make_ready(self, size_bytes: int) -> None:
@@ -104,7 +105,7 @@ class _Read:
                 if isinstance(item, Gap):
                     return
 
-    def _found(self) -> Found | Gap | None:
+    def _found(self) -> FoundRun | Gap | None:
         try:
             item = next(self._items, None)
         except BaseException:
@@ -127,8 +128,13 @@ class _Read:
             self.close()
 
 
-def _size(item: Found | Gap) -> int:
-    return 0 if isinstance(item, Gap) else len(item[1].content)
+def _size(item: FoundRun | Gap) -> int:
+    return 0 if isinstance(item, Gap) else item[1].size_bytes
+
+
+def _fitting(run: StoredRun, room_bytes: int, frontier: int, *, at_least: int) -> int:
+    """How many of its batches have room and begin before the frontier; `at_least` so many, however large."""
+    return min(max(bisect_right(run.bounds, room_bytes) - 1, at_least), bisect_left(run.bases, frontier))
 
 
 class Cursors:
@@ -200,16 +206,24 @@ class Cursors:
                     read.put_back(item)
                     break
                 continue
-            opened, batch = item
-            is_full = contents and size_bytes + len(batch.content) > max_bytes
-            overlaps = contents and batch.header.base_offset < reached
-            if is_full or overlaps or batch.header.base_offset >= log.end:
+            opened, run = item
+            overlaps = contents and run.bases[0] < reached
+            fitting = (
+                0 if overlaps else _fitting(run, max_bytes - size_bytes, log.end, at_least=int(not contents))
+            )
+            if fitting == 0:
                 read.put_back(item)
                 break
-            contents.append(batch.content)
-            size_bytes += len(batch.content)
-            reached = batch.header.next_offset
+            is_all = fitting == len(run)
+            if not is_all:
+                run, others = run.split(fitting)
+                read.put_back((opened, others))
+            contents.append(run.content)
+            size_bytes += run.size_bytes
+            reached = run.next_offset
             opened_pieces[id(opened)] = opened
+            if not is_all:
+                break
         if not contents:
             if isinstance(gap := read.held, Gap):
                 raise GapInRange(log=log.log, start=gap.start, end=gap.end)
