@@ -31,7 +31,7 @@ from tiering.log.windows import walk
 from tiering.segments.codec import decode_segment
 from tiering.segments.coverage import Answer, Coverage, GapPiece, coverage
 from tiering.segments.lineage import Epochs, epoch_at
-from tiering.segments.records import EpochStart, SegmentRecord, SegmentState
+from tiering.segments.records import EpochStart, SegmentObjects, SegmentRecord, SegmentState
 from tiering.segments.rows import Standing
 from tiering.segments.table import ReferenceTable
 from tiering.segments.view import LogView, SegmentSummary
@@ -171,6 +171,7 @@ class _Scrub:
         self._may_have_gaps = may_have_gaps
         self._found = Scrubbed()
         self._live: dict[str, ObjectRef] = {}  # by key: what finished segments consist of
+        self._earlier: dict[str, int] = {}  # by key: how many generations came before, each of a version
         self._known: dict[tuple[LogId, str], SegmentSummary] = {}
 
     def run(self) -> Scrubbed:
@@ -223,7 +224,7 @@ class _Scrub:
                 named = "no object" if ref is None else f"{ref.key} at version {ref.version_id}"
                 self._wrong(Damage.RECORD, key, f"the record names {named}")
                 continue
-            self._live[key] = ref
+            self._live[key], self._earlier[key] = ref, record.generation
             content = self._content(ref)
             if content is not None:
                 check(record, key, content)
@@ -281,7 +282,10 @@ class _Scrub:
         except StatedError as error:
             self._wrong(Damage.JSON, key, str(error))
             return
-        if found != replace(record, objects=replace(record.objects, json=None)):
+        wanted = replace(record, objects=replace(record.objects, json=None))
+        if record.generation > 0:  # a restore writes the record anew, and never the .json
+            found, wanted = _of_any_generation(found), _of_any_generation(wanted)
+        if found != wanted:
             self._wrong(Damage.JSON, key, "is not the record that the topic holds")
 
     def _coverage(self, view: LogView) -> None:
@@ -328,6 +332,8 @@ class _Scrub:
             if version.version_id == live.version_id:
                 if not version.is_latest:
                     self._wrong(Damage.HIDDEN, version.key, f"version {version.version_id} is not the latest")
+            elif not version.is_delete_marker and self._earlier[version.key] > 0:
+                self._earlier[version.key] -= 1
             elif not version.is_delete_marker:
                 self._wrong(Damage.UNACCOUNTED, version.key, f"version {version.version_id} is one too many")
             return
@@ -362,6 +368,20 @@ class _Scrub:
         if parsed is None:
             return None
         return self._known.get((parsed[0].log, parsed[0].segment_id))
+
+
+def _of_any_generation(record: SegmentRecord) -> SegmentRecord:
+    """What every generation of a copy has in common: its bytes, and what they hold."""
+    kept = {kind: ref._replace(version_id=None) for kind, ref in record.objects.present() if kind != "json"}
+    return replace(
+        record,
+        objects=SegmentObjects(**kept),
+        broker_id=0,
+        leader_epoch=0,
+        generation=0,
+        event_id="",
+        occurred_at_ms=0,
+    )
 
 
 def _coverage(table: ReferenceTable, log: LogId) -> Coverage | None:

@@ -99,6 +99,22 @@ class HandMade:
         assert self.topic.append(record) == []
         return record
 
+    def restore(self, record: SegmentRecord, *, log: bytes | None = None) -> SegmentRecord:
+        """Remove a copy and put it back as `seawall backup` does: the same bytes as new versions, the record
+        anew. `log`: other bytes for the .log."""
+        for state in (SegmentState.DELETE_STARTED, SegmentState.DELETE_FINISHED):
+            self.topic.append(replace(record, state=state))
+        again: dict[str, ObjectRef] = {}
+        for kind, ref in record.objects.present():
+            kept = b"".join(self.store.read_range(ref.key, ref.version_id or "", 0, ref.size_bytes))
+            self.store.mark_deleted(ref.key)
+            again[kind] = self.put(ref.key, log if log is not None and kind == "log" else kept)
+        restored = replace(
+            record, objects=SegmentObjects(**again), generation=record.generation + 1, event_id="restored"
+        )
+        assert self.topic.append(restored) == []
+        return restored
+
     def spoil(self, ref: ObjectRef | None, content: bytes | None) -> None:
         """Change the bytes of a stored version, or take it away, as a store of good faith never does."""
         assert ref is not None
@@ -299,6 +315,28 @@ def test_each_kind_of_damage_is_found(
 
     assert damages(found) == expected, str(found)
     assert not found.is_clean
+
+
+def test_what_was_restored_is_clean(good: HandMade) -> None:
+    """Twice over: each generation left a version, and the .json is the first one's."""
+    record = good.copy(20, 36, 40)
+    good.restore(good.restore(record))
+
+    found = good.scrubbed()
+
+    assert found.is_clean, str(found)
+    assert found.versions == 13 + 3 * (3 + 2)
+
+
+def test_what_was_restored_wrongly_is_found(good: HandMade) -> None:
+    """Other bytes than the .json is of, though the record is of them; and a version that no restore made."""
+    record = good.restore(good.copy(20, 36, 40), log=batches_of(36, 40, epoch=0))
+    good.store.mark_deleted(f"{record.key_stem}.aux")
+    good.put(f"{record.key_stem}.aux", b"another")
+
+    found = good.scrubbed()
+
+    assert damages(found) == {Damage.BATCHES, Damage.JSON, Damage.HIDDEN, Damage.UNACCOUNTED}, str(found)
 
 
 def test_what_a_removed_attempt_wrote_late_is_a_leftover(good: HandMade) -> None:

@@ -29,6 +29,7 @@ from tiering.log.batch import (
     crc_of,
     read_header,
 )
+from tiering.log.errors import LogFormatError
 from tiering.outcome import Problem
 
 # How far past a defect the next whole batch is looked for: four batches of the broker's default limit.
@@ -73,6 +74,13 @@ class Defect:
 def explain_break(reread: Reread, position: int, size_bytes: int) -> Defect:
     """Why the chain of lengths cannot be followed past `position`."""
     head = reread(position, min(size_bytes - position, RESYNC_BYTES))
+    if not head:
+        return Defect(
+            kind=DefectKind.TORN_TAIL,
+            position=position,
+            offset=None,
+            detail=f"the file had {size_bytes} bytes, and ends before this one now",
+        )
     if not any(head):
         return Defect(
             kind=DefectKind.TORN_TAIL,
@@ -118,7 +126,10 @@ def explain_break(reread: Reread, position: int, size_bytes: int) -> Defect:
 def explain_crc(reread: Reread, position: int, size_bytes: int) -> Defect:
     """A CRC that fails is a wrong length when the stated CRC fits the bytes up to the next whole batch."""
     head = reread(position, min(size_bytes - position, RESYNC_BYTES))
-    header = read_header(head)
+    try:
+        header = read_header(head)
+    except LogFormatError:  # it was one a moment ago: the file is cut, or written over, while it is read
+        return explain_break(lambda _, size: head[:size], position, size_bytes)
     next_at = find_next_batch(head)
     if next_at is not None and next_at != header.size_bytes and crc_of(head, 0, next_at) == header.crc:
         return Defect(

@@ -37,7 +37,8 @@ from tests.backup.lost_logs import (
 )
 from tests.cluster import produce
 from tests.cluster.disks import put_start
-from tests.tiering.reader.live import Tiered, store_of, tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, Tiered, store_of, tier_partition
 from tiering.cluster.interface import DescribedTopic
 from tiering.cluster.kafka import KafkaCluster
 from tiering.log.checkpoints import (
@@ -163,6 +164,7 @@ def test_what_was_lost_is_read_again(
     assert snapshots <= {path.name for path in tiered.folder.glob("*.snapshot")}
     assert len(epochs) > 1
     assert epochs_of(tiered)[: len(epochs)] == epochs
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
 
 
 @pytest.mark.long
@@ -191,6 +193,7 @@ def test_a_start_that_moved_a_moment_ago_is_put_back(broker: LocalCluster, bucke
     assert len(epochs) > 1
     assert earliest(broker, topic) == 0
     compare(consumed(broker, topic), whole)
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
 
 
 @pytest.mark.long
@@ -210,6 +213,7 @@ def test_a_log_that_was_emptied_is_refused(broker: LocalCluster, bucket: LocalBu
 
     assert snapshot(tiered.folder) == before
     broker.restart(1, deadline_s=STARTS_S)
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
 
 
 @pytest.mark.long
@@ -246,6 +250,7 @@ def test_killed_on_a_brokers_own_files_it_goes_on(
     assert ended == [-signal.SIGKILL] * (len(KILLED_AT) - 1) + [0]
     assert earliest(broker, topic) == 0
     compare(consumed(broker, topic), whole)
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
 
 
 @pytest.mark.long
@@ -282,6 +287,7 @@ def test_a_replica_that_a_broker_compacted_is_refused(broker: LocalCluster, buck
 
     assert snapshot(tiered.folder) == before
     broker.restart(1)
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
 
 
 def test_a_topic_with_kafkas_own_tier_is_refused(kip405_broker: LocalCluster) -> None:

@@ -33,7 +33,8 @@ from tests.cluster import produce
 from tests.cluster.cases_logs import partition_folder
 from tests.cluster.disks import put_start
 from tests.cluster.elections import elect_preferred
-from tests.tiering.reader.live import store_of, tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, store_of, tier_partition
 from tiering.cluster.interface import DescribedTopic, TopicPartition
 from tiering.cluster.kafka import KafkaCluster
 
@@ -177,3 +178,4 @@ def test_all_replicas_are_restored_and_stay_so(
         in_sync(cluster3, topic, 3)
     assert partition_folder(cluster3, topic, 0, follower).is_dir()
     assert [earliest(cluster3, topic)] == [0]
+    assert_clean(cluster3, bucket, topic, prefix=PREFIX)

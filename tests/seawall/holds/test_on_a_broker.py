@@ -15,12 +15,12 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.policy.change_log.kafka import TOPIC as POLICY_TOPIC
 from tests.cluster.produce import Writer, create_topic, texts
+from tests.faults.clean import assert_clean
 from tests.faults.test_whole_system import direct_store
 from tests.seawall.cli.calling import Called, call
 from tests.seawall.holds.cases import environ_of, own_config, record_of
-from tests.tiering.reader.live import tier_partition
+from tests.tiering.reader.live import PREFIX, tier_partition
 
-PREFIX = "reader-tests"  # where `tier_partition` puts its objects
 Seawall = Callable[..., Called]
 
 
@@ -92,6 +92,7 @@ def test_object_versions_are_held_until_the_last_hold_on_them_goes(
     assert _held(seawall, topic) == []
     unknown = seawall("hold", "release", f"{topic}-one", "--reason", "again", "--confirm")
     assert unknown.status == 63
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
 
 
 def test_kafka_is_bound_only_where_the_policy_says_so_and_gets_back_what_it_had(

@@ -23,6 +23,7 @@ from tests.backup.lost_logs import compare, consumed, earliest, write_all_kinds
 from tests.cluster.cases_logs import partition_folder
 from tests.cluster.disks import put_start
 from tests.cluster.produce import create_topic
+from tests.faults.clean import assert_clean
 from tests.seawall.cli.calling import Called, call
 from tests.seawall.cli.test_backup import PREFIX, expire, tier_of
 from tests.seawall.holds.cases import environ_of, finding, record_of
@@ -73,6 +74,7 @@ def test_a_lost_prefix_is_shown_as_a_plan_and_then_put_back(
     assert call("backup", "report", str(report), environ=around).status == 0
     again = remediate("--confirm", "--json")
     assert (again.status, left(again), again.stderr) == (0, [], "")
+    assert_clean(broker, bucket, topic, prefix=PREFIX)
 
 
 @pytest.mark.long

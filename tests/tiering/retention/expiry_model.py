@@ -12,6 +12,8 @@ nothing of how expiry decides; it looks at effects:
                             where people want it, on a table that is read to its end
     a marker is put         on a copy that is announced and not restored, and that nobody has come to hold
     a topic's copies go     after the topic's grace, when it is gone for certain
+    an undisturbed run      does all that it planned, up to a copy that has not expired by its own numbers
+                            under the policy in force now: the audit would condemn that (decision 24)
 
 What comes between a decision's last look and its effect cannot be seen; the judge goes by that look.
 """
@@ -23,10 +25,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.tiering.retention.world import HOUR_MS, Killed, World
+from tiering.errors import StatedError
 from tiering.retention.expire import Run, dry_run, expire, forget
 from tiering.retention.expiry import Advance
 from tiering.retention.facts import facts_of
-from tiering.retention.reasons import Keep
+from tiering.retention.reasons import Keep, Reason
 from tiering.retention.remote import Presence, Remove, Situation
 from tiering.retention.remote_policy import BlastLimit, RemotePolicy
 from tiering.segments.codec import encode_log
@@ -79,6 +82,8 @@ class Truth:
     settled_start: int  # the lowest that the start has been for a grace
     topic_deleted_at_ms: int | None
     pinned: frozenset[str]
+    policy: RemotePolicy
+    topic: Presence
 
     def is_held(self, start: int, end: int) -> bool:
         return any(a < end and (b is None or b > start) for a, b in self.holds)
@@ -129,9 +134,9 @@ class Model(World):
         return super().mark_deleted(key)
 
     def _judge_leave(self, truth: Truth, record: SegmentRecord | None = None) -> None:
-        check(self.policy.deletes, "nobody wants anything removed")
-        check(truth.is_led_by_us or self.topic is Presence.GONE, "another leads")
-        check(self.topic is not Presence.UNKNOWN, "the topic is not known to be there, or gone")
+        check(truth.policy.deletes, "nobody wants anything removed")
+        check(truth.is_led_by_us or truth.topic is Presence.GONE, "another leads")
+        check(truth.topic is not Presence.UNKNOWN, "the topic is not known to be there, or gone")
         until_ms = truth.keep_until_ms
         check(until_ms is None or self.now_ms >= until_ms, "a restore asked for time")
         if record is not None:
@@ -140,9 +145,9 @@ class Model(World):
 
     def _judge_removal(self, record: SegmentRecord, truth: Truth) -> None:
         self._judge_leave(truth, record)
-        if self.topic is Presence.GONE:
+        if truth.topic is Presence.GONE:
             since_ms = truth.topic_deleted_at_ms
-            passed = since_ms is not None and self.now_ms - since_ms >= self.policy.topic_grace_ms
+            passed = since_ms is not None and self.now_ms - since_ms >= truth.policy.topic_grace_ms
             check(passed, "before the topic's grace")
             left = [each for each, state in truth.states.items() if state is not DELETED]
         else:
@@ -156,17 +161,21 @@ class Model(World):
         check(order == _order(record), "not the first of what is left")
         recent = [size for when, size in self.announced if when > self.now_ms - HOUR_MS]
         self.announced.append((self.now_ms, record.size_bytes))
-        within = self.policy.blast_per_hour.allows(len(recent) + 1, sum(recent) + record.size_bytes)
+        within = truth.policy.blast_per_hour.allows(len(recent) + 1, sum(recent) + record.size_bytes)
         check(within, "more than the blast limit")
 
     def _judge_rewriting(self, before: LogRecord, after: LogRecord) -> None:
-        """It is followed: nobody came in between, so that it is judged by what is true now."""
+        """It is followed: nobody wrote in between, so that it is judged by what the topic says now.
+
+        What people want, and whether the topic is there, is told elsewhere: as it was at the last look.
+        """
         check(after.holds == before.holds, "a hold that is undone")
         check(not self.lost_holds, "a record that was refused is made to be forgotten")
         old, new = before.log_start, after.log_start
         if new == old:
             return
-        truth = self._truth()
+        looked = self.looked[-1]
+        truth = replace(self._truth(), policy=looked.policy, topic=looked.topic)
         self._judge_leave(truth)
         check(new > old, "a start that goes back")
         check(not truth.is_held(0, new), "a start moved past a hold")
@@ -175,17 +184,19 @@ class Model(World):
         check(found.offset >= new and found.start == new, "a start beyond the frontier")
         live = [self.records[each] for each, state in truth.states.items() if state in (FINISHED, DELETING)]
         sizes = [each.size_bytes for each in live if old < each.end_offset <= new]
-        check(self.policy.blast_per_advance.allows(len(sizes), sum(sizes)), "more freed than the blast limit")
+        check(
+            truth.policy.blast_per_advance.allows(len(sizes), sum(sizes)), "more freed than the blast limit"
+        )
         for offset in range(old, new):
-            check(self._has_expired(offset, after), f"offset {offset} has not expired")
+            check(self._has_expired(offset, after, truth.policy), f"offset {offset} has not expired")
         beyond = any(c.base_offset <= new < end for c, end in self.of_lineage())
         check(beyond or found.offset == new, "a start that nobody can read")
 
-    def _has_expired(self, offset: int, record: LogRecord) -> bool:
+    def _has_expired(self, offset: int, record: LogRecord, policy: RemotePolicy) -> bool:
         holding = [(copy, end) for copy, end in self.of_lineage() if copy.base_offset <= offset < end]
         if not holding:
             return any(each.start_offset <= offset < each.end_offset for each in record.gaps)
-        limit_ms, limit_bytes = self.policy.total_ms, self.policy.total_bytes
+        limit_ms, limit_bytes = policy.total_ms, policy.total_bytes
         for copy, end in holding:
             dated = limit_ms is not None and copy.max_timestamp_ms >= 0
             if dated and self.now_ms - copy.max_timestamp_ms > (limit_ms or 0):
@@ -219,6 +230,8 @@ class Model(World):
             settled_start=self._settled_start(),
             topic_deleted_at_ms=record.topic_deleted_at_ms if record else None,
             pinned=frozenset(self.pinned),
+            policy=self.policy,
+            topic=self.topic,
         )
 
     def _settled_start(self) -> int:
@@ -364,12 +377,25 @@ class Model(World):
 
     def _judge_run(self, planned: Any, done: Run) -> None:
         check(done.plan == planned, "a dry run that says something else")
-        check(done.stopped is None, f"an undisturbed run that stops: {done.stopped}")
-        if isinstance(done.plan, Remove):
-            ids = tuple(copy.segment_id for copy in done.plan.copies)
+        ids = tuple(copy.segment_id for copy in done.plan.copies) if isinstance(done.plan, Remove) else ()
+        check(done.removed == ids[: len(done.removed)], "a run that does what it did not plan")
+        if done.stopped is not None:
+            check(len(done.removed) < len(ids), f"an undisturbed run that stops: {done.stopped}")
+            self._judge_refusal(self.records[ids[len(done.removed)]], done.stopped)
+        elif isinstance(done.plan, Remove):
             check(done.removed == ids, "a run that does not do what it planned")
         if isinstance(done.plan, Advance):
             check(self.log_start == done.plan.new_start, "a start that was not moved")
+
+    def _judge_refusal(self, refused: SegmentRecord, why: StatedError | Keep) -> None:
+        """A start that moved once is no licence for what the policy in force now would keep."""
+        is_gates = isinstance(why, Keep) and why.reason is Reason.AUDIT_WOULD_CONDEMN
+        check(is_gates and self.topic is Presence.THERE, f"an undisturbed run that stops: {why}")
+        limit_ms, limit_bytes = self.policy.total_ms, self.policy.total_bytes
+        newest_ms = refused.max_timestamp_ms
+        by_time = limit_ms is not None and newest_ms >= 0 and self.now_ms - newest_ms > limit_ms
+        by_size = limit_bytes is not None and self._bytes_from(refused.end_offset) >= limit_bytes
+        check(not by_time and not by_size, f"a copy that has expired, and is refused: {why}")
 
     def run_to_the_end(self) -> None:
         """Until nothing is left to do; then one more changes nothing."""

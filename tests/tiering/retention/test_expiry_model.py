@@ -17,6 +17,7 @@ from tiering.retention import expire, expiry, remote
 from tiering.retention.remote import Presence
 from tiering.retention.remote_policy import BlastLedger, BlastLimit
 from tiering.retention.unique_bytes import Extent
+from tiering.segments.records import SegmentState
 from tiering.store.errors import Denied
 
 pytestmark = pytest.mark.slow
@@ -92,7 +93,7 @@ ORDINARY: st.SearchStrategy[Op] = st.one_of(
     called("put_back", st.integers(0, 9), keep_h=st.sampled_from([0, 30])),
     called("rewrite", keep_until_ms=st.none()),
     st.sampled_from([{"deletes": False}, {"deletes": True}]).map(lambda fields: _set(**fields)),
-    st.sampled_from([(10, None), (None, 300), (10, 500), (None, 0)]).map(
+    st.sampled_from([(10, None), (None, 300), (10, 500), (None, 1)]).map(
         lambda limits: _set(
             total_ms=None if limits[0] is None else limits[0] * HOUR_MS, total_bytes=limits[1]
         )
@@ -164,6 +165,22 @@ def play(history: list[Op]) -> None:
 def test_no_history_makes_expiry_remove_what_it_may_not(history: list[Op]) -> None:
     """T5: every act of every run, killed, failed or raced as it may be, is allowed by the whole truth."""
     play(history)
+
+
+def test_a_longer_retention_keeps_what_a_start_has_passed_already_until_it_expires_by_it() -> None:
+    """Declared in the start's grace, it saves what had not gone; and expiry is not held up for ever."""
+    model = Model()
+    model.add_copy(0, 20, age_h=12, kind="whole")
+    model.add_copy(20, 20, age_h=1, kind="whole")
+    model.run()
+    assert model.log_start == 20
+    _set(total_ms=50 * HOUR_MS)(model)
+    _wait(30)(model)
+    model.run_to_the_end()
+    assert not model.marked()
+    _wait(10)(model)
+    model.run_to_the_end()
+    assert [end for (_, end), state in model.states().items() if state is SegmentState.COPY_FINISHED] == [40]
 
 
 RUN: Op = lambda model: model.run()  # noqa: E731 a value among values

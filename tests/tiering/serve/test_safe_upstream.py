@@ -8,7 +8,8 @@ from confluent_kafka import TopicPartition
 from seawall.local.bucket import LocalBucket
 from tests.cluster.produce import Writer, create_topic, texts
 from tests.cluster.secure import USER, SecureBroker, User
-from tests.tiering.reader.live import store_of, tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, store_of, tier_partition
 from tests.tiering.serve.live import Served, served, start
 from tests.tiering.serve.test_clients import consumer, polled
 from tiering.serve.endpoint import Plan
@@ -48,6 +49,7 @@ def test_records_come_over_the_seam_from_a_broker_behind_tls_and_scram(
         assert polled(assigned, lambda pairs: len(pairs) == RECORDS) == found
         assigned.close()
         assert not by_token.troubles
+    assert_clean(secure_broker, bucket, TOPIC, prefix=PREFIX)
 
 
 def is_refused_by_name(brokers: SecureBroker, endpoint: Served) -> None:

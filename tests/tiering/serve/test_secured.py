@@ -24,7 +24,8 @@ from seawall.local.bucket import LocalBucket
 from seawall.local.node import Node
 from seawall.local.ports import ReservedPort
 from tests.cluster.produce import QUICK_HOUSEKEEPING, Writer, create_topic, texts
-from tests.tiering.reader.live import store_of, tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, store_of, tier_partition
 from tests.tiering.serve.live import Served, served
 from tests.tiering.serve.test_clients import consumer, polled
 from tests.tiering.serve.wire import HungUp, WireClient
@@ -114,6 +115,7 @@ def guarded(servers_folder: Path, bucket: LocalBucket) -> Iterator[GuardedBroker
                 allow(cluster, user, group, theirs, AclOperation.READ)
             allow(cluster, "User:mallory", topic, TOPIC, AclOperation.DESCRIBE)
             yield cluster
+            assert_clean(cluster, bucket, TOPIC, prefix=PREFIX)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from tests.cluster.produce import Writer, create_topic, texts
-from tests.tiering.reader.live import store_of, tier_partition
+from tests.faults.clean import assert_clean
+from tests.tiering.reader.live import PREFIX, store_of, tier_partition
 from tests.tiering.serve.live import served
 
 if TYPE_CHECKING:
@@ -72,3 +73,4 @@ def test_spark_reads_the_trimmed_history_with_many_tasks(
         assert endpoint.counters["tier_fetches"] > 0
         assert endpoint.counters["out_of_range"] == 0
         assert not endpoint.troubles
+    assert_clean(broker, bucket, TOPIC, prefix=PREFIX)
