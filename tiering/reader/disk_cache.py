@@ -69,7 +69,7 @@ class DiskCache:
         path = self._path(name)
         try:
             with path.open("rb") as entry:
-                stored = entry.read()
+                header, content = entry.read(_HEADER.size), entry.read()
                 os.utime(entry.fileno())  # the least recently used go first
         except FileNotFoundError:
             self._count("misses")
@@ -77,8 +77,7 @@ class DiskCache:
         except OSError:
             self._count("refused")
             return None
-        content = _content(name, stored)
-        if content is None:
+        if not _is_sound(name, header, content):
             self._count("corrupt")
             self.drop(name)
             return None
@@ -181,15 +180,13 @@ def _crc(name: ChunkName, content: bytes) -> int:
     return crc64(content, crc64(_identity(name), 0))
 
 
-def _content(name: ChunkName, stored: bytes) -> bytes | None:
-    """The content of an entry; None if it is not, to the bit, what was put under this name."""
-    if len(stored) < _HEADER.size:
-        return None
-    magic, size_bytes, crc = _HEADER.unpack_from(stored, 0)
-    content = stored[_HEADER.size :]
-    if magic != MAGIC or size_bytes != len(content) or size_bytes != name.size_bytes:
-        return None
-    return content if _crc(name, content) == crc else None
+def _is_sound(name: ChunkName, header: bytes, content: bytes) -> bool:
+    """Whether an entry is, to the bit, what was put under this name."""
+    if len(header) < _HEADER.size:
+        return False
+    magic, size_bytes, crc = _HEADER.unpack(header)
+    is_whole = magic == MAGIC and size_bytes == len(content) == name.size_bytes
+    return bool(is_whole and _crc(name, content) == crc)
 
 
 def _read_usage(usage: int) -> int | None:

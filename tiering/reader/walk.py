@@ -55,6 +55,7 @@ class Walk:
         self._epochs = np.array([each.epoch for each in epochs], dtype=np.int64)
         self._epoch_starts = np.array([each.start_offset for each in epochs], dtype=np.int64)
         self._buffer, self._start = b"", 0  # the bytes from `_start` on, to the end of some chunk
+        self._kept = b""  # those before them, of a batch that lies in both
 
     def runs(self) -> Iterator[StoredRun]:
         """Each batch with an offset of the piece, as many at a time as lie together."""
@@ -173,24 +174,28 @@ class Walk:
         end = min(position + size_bytes, self._size_bytes)
         first, last = position // self._chunk_bytes, (end - 1) // self._chunk_bytes
         self._buffer = b"".join(self._take_again(index) for index in range(first, last + 1))
-        self._start = first * self._chunk_bytes
+        self._start, self._kept = first * self._chunk_bytes, b""
 
     def _view(self, position: int, end: int) -> memoryview:
-        if not self._start <= position <= end <= self._start + len(self._buffer):
+        if not self._start - len(self._kept) <= position <= end <= self._start + len(self._buffer):
             self._load(position, end)
-        return memoryview(self._buffer)[position - self._start : end - self._start]
+        return self._at_hand(position, end)
+
+    def _at_hand(self, position: int, end: int) -> memoryview:
+        if position >= self._start:
+            return memoryview(self._buffer)[position - self._start : end - self._start]
+        kept = self._kept[position - self._start :][: end - position]
+        return memoryview(kept + self._buffer[: max(0, end - self._start)])
 
     def _load(self, position: int, end: int) -> None:
-        """Bring `[position, end)` into the buffer, with what of it is there already."""
+        """Bring `[position, end)` to hand, with what of it is there already; a chunk is not copied."""
         reached = self._start + len(self._buffer)
-        if self._start <= position < reached:
-            kept, first = self._buffer[position - self._start :], reached // self._chunk_bytes
-            start = position
-        else:
-            kept, first = b"", position // self._chunk_bytes
-            start = first * self._chunk_bytes
+        kept, first = b"", position // self._chunk_bytes
+        if self._start - len(self._kept) <= position < reached:
+            kept, first = bytes(self._at_hand(position, reached)), reached // self._chunk_bytes
         chunks = [self._take(index) for index in range(first, (end - 1) // self._chunk_bytes + 1)]
-        self._buffer, self._start = b"".join([kept, *chunks]), start
+        self._buffer = b"".join(chunks)  # which gives back an only one
+        self._start, self._kept = first * self._chunk_bytes, kept
 
 
 def damage_of(batch: StoredBatch, opened: OpenedPiece, broken: LogFormatError) -> ObjectDamaged:
