@@ -6,13 +6,17 @@ it folds with wide carry-less multiplication; see docs/decisions/0002-crc-and-co
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol
 
 from awscrt import checksums
 
 from tiering.log.wire import Buffer
 
-Crc: TypeAlias = Callable[[Buffer], int]
+
+class Crc(Protocol):
+    """The checksum of some bytes, or of those that `before` is of with these behind them."""
+
+    def __call__(self, content: Buffer, before: int = 0, /) -> int: ...
+
 
 crc32c: Crc = checksums.crc32c

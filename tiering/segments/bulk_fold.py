@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress, pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -52,6 +52,7 @@ class _Batch:
 
     records: History
     places: Sequence[int]
+    offsets: Column
     keys: Sequence[bytes]
     values: Sequence[bytes]
     others: History
@@ -75,21 +76,25 @@ def _follow_batch(state: TableState, records: History, apply_one: ApplyOne) -> l
     taken = np.flatnonzero(fits & (logs != NO_LOG) & _alone(state, batch))
     found = _one_by_one(batch, taken, apply_one)
     if len(taken):
-        offsets = np.fromiter(map(itemgetter(0), records), np.int64, len(records))[np.asarray(batch.places)]
         values = _those(batch.values, taken)
-        first = _insert(state, _those(batch.keys, taken), values, rows[taken])
+        rows = rows if len(taken) == len(rows) else rows[taken]
+        first = _insert(state, _those(batch.keys, taken), values, rows)
         new = state.store.rows[first:]
-        new["offset"], new["log"] = offsets[taken], logs[taken]
-        _keep_epochs(state, first, values, rows["epochs"][taken])
+        new["offset"], new["log"] = batch.offsets[taken], logs[taken]
+        _keep_epochs(state, first, values, rows["epochs"])
         found += _settle(state, first, len(taken))
     state.position = max(state.position, records[-1][0] + 1)
     return found
 
 
 def _batch(records: History) -> _Batch:
-    _, keys, values = zip(*records, strict=True)
+    every, keys, values = zip(*records, strict=True)
+    offsets = np.array(every, np.int64)
     if None not in values and min(map(len, keys)) >= SEGMENT_KEY_LENGTH:
-        return _Batch(records=records, places=range(len(records)), keys=keys, values=values, others=())
+        every_place = range(len(records))
+        return _Batch(
+            records=records, places=every_place, offsets=offsets, keys=keys, values=values, others=()
+        )
     is_of_segment = [
         value is not None and len(key) >= SEGMENT_KEY_LENGTH for key, value in zip(keys, values, strict=True)
     ]
@@ -97,6 +102,7 @@ def _batch(records: History) -> _Batch:
     return _Batch(
         records=records,
         places=places,
+        offsets=offsets[np.array(places, np.int64)],
         keys=[keys[place] for place in places],
         values=[values[place] for place in places],
         others=[each for each, is_one in zip(records, is_of_segment, strict=True) if not is_one],

@@ -63,6 +63,9 @@ _CRC_AND_END = 8 + len('"}')
 _FORM = np.frombuffer(_OPENING + b"?" * _ROW_LETTERS + b"." + b"?" * 8 + b'"}', np.uint8)
 _FIXED = np.flatnonzero(ord("?") != _FORM)
 _LENGTH = len(_FORM)
+_ROW_BYTES = np.dtype((np.void, ROW.itemsize))
+# CRC-32C a byte at a time: what each byte does to a state of zeros.
+_CRC_STEPS = np.array([~crc32c(bytes([byte]), 0xFFFFFFFF) & 0xFFFFFFFF for byte in range(256)], np.uint32)
 
 
 def row_of(record: SegmentRecord) -> bytes:
@@ -101,19 +104,33 @@ def _cluster(cluster_id: str) -> bytes:
 
 def open_many(keys: Sequence[bytes], values: Sequence[bytes], cluster_id: str) -> tuple[Column, Column]:
     """The rows of many segments' records, and which are under a seal that fits; the others' are zero."""
-    rows = np.zeros(len(values), ROW)
     tails = b"".join([value[-_LENGTH:] for value in values])
     if len(tails) != len(values) * _LENGTH:  # one is too short to have a seal
         tails = b"".join([value[-_LENGTH:].rjust(_LENGTH, b"\0") for value in values])
     letters = np.frombuffer(tails, np.uint8).reshape(-1, _LENGTH)
     fits = (letters[:, _FIXED] == _FORM[_FIXED]).all(axis=1)
     stated = _each_crc(letters[:, -_CRC_AND_END:-2].tobytes())
-    cluster = _cluster(cluster_id)
-    crcs = [crc32c(cluster + key + value[:-_CRC_AND_END]) for key, value in zip(keys, values, strict=True)]
-    fits &= stated == np.fromiter(crcs, np.int64, len(crcs))
+    # Of the whole value, so that none is copied: it must be what the stated one comes to with its own digits.
+    cluster = crc32c(_cluster(cluster_id))
+    crcs = [crc32c(value, crc32c(key, cluster)) for key, value in zip(keys, values, strict=True)]
+    fits &= (stated >= 0) & (_crcs_on(stated, letters[:, -_CRC_AND_END:]) == np.array(crcs, np.uint32))
     packed = letters[fits, len(_OPENING) : len(_OPENING) + _ROW_LETTERS].tobytes()
-    rows[fits] = np.frombuffer(binascii.a2b_base64(packed), ROW)
+    rows = np.frombuffer(binascii.a2b_base64(packed), ROW)
+    if (
+        not fits.all()
+    ):  # of those without a seal, nothing: bytes are moved, field by field takes ten times as long
+        whole = np.zeros(len(values), _ROW_BYTES)
+        whole[fits] = rows.view(_ROW_BYTES)
+        rows = whole.view(ROW)
     return rows, fits & (rows["format"] == FORMAT)
+
+
+def _crcs_on(crcs: Column, letters: Column) -> Column:
+    """What each CRC comes to when the bytes in its row of `letters` follow."""
+    state = ~crcs.astype(np.uint32)
+    for column in letters.T:
+        state = _CRC_STEPS[(state ^ column) & 0xFF] ^ (state >> 8)
+    return ~state
 
 
 def _each_crc(digits: bytes) -> Column:

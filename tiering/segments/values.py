@@ -131,17 +131,19 @@ class StoredValues:
         """`add` of many: the chunks, starts and lengths of their places."""
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         starts = len(self._tail) + np.cumsum(lengths) - lengths
-        joined = bytes(self._tail) + b"".join(values)
         slices = starts // CHUNK_BYTES
         firsts = np.flatnonzero(np.diff(slices, prepend=-1))
         cuts = starts[firsts]
         cuts[0] = 0  # what was in the tail already is before the first of these values
         numbers = np.cumsum(np.diff(slices, prepend=slices[0]) > 0)
         chunks, begins = len(self._chunks) + numbers, cuts[numbers]
-        for begin, end in pairwise(cuts.tolist()):  # the last cut begins the tail, be it empty
-            self._chunks.append(_Chunk(end - begin, plain=joined[begin:end]))
+        tail = bytes(self._tail)
+        for first, last in pairwise(firsts.tolist()):  # the last of them begins the tail
+            plain = b"".join([tail, *values[first:last]])
+            tail = b""
+            self._chunks.append(_Chunk(len(plain), plain=plain))
             _pack_soon(self._chunks[-1])
-        self._tail = bytearray(joined[int(cuts[-1]) :])
+        self._tail = bytearray(b"".join([tail, *values[int(firsts[-1]) :]]))
         return chunks, starts - begins, lengths
 
     def drop(self, length: int) -> None:
