@@ -88,8 +88,8 @@ def _follow_batch(state: TableState, records: History, apply_one: ApplyOne) -> l
 
 
 def _batch(records: History) -> _Batch:
-    every, keys, values = zip(*records, strict=True)
-    offsets = np.array(every, np.int64)
+    keys, values = [each[1] for each in records], [each[2] for each in records]
+    offsets = np.array([each[0] for each in records], np.int64)
     if None not in values and min(map(len, keys)) >= SEGMENT_KEY_LENGTH:
         every_place = range(len(records))
         return _Batch(
@@ -138,8 +138,11 @@ def _one_by_one(batch: _Batch, taken: Column, apply_one: ApplyOne) -> list[Findi
 def _log_numbers(state: TableState, keys: Sequence[bytes]) -> Column:
     """Each key's log; NO_LOG if it is none of ours, or not one of this partition."""
     prefixes = [key[:-ID_AND_COLON_LENGTH] for key in keys]
-    numbers = {prefix: _log_number(state, prefix) for prefix in dict.fromkeys(prefixes)}
-    return np.fromiter(map(numbers.__getitem__, prefixes), np.int64, len(prefixes))
+    known = list(map(state.log_numbers.get, prefixes))
+    if None in known:
+        numbers = {prefix: _log_number(state, prefix) for prefix in dict.fromkeys(prefixes)}
+        known = list(map(numbers.__getitem__, prefixes))
+    return np.array(known, np.int64)
 
 
 def _log_number(state: TableState, prefix: bytes) -> int:
