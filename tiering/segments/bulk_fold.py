@@ -88,23 +88,22 @@ def _follow_batch(state: TableState, records: History, apply_one: ApplyOne) -> l
 
 
 def _batch(records: History) -> _Batch:
-    keys, values = [each[1] for each in records], [each[2] for each in records]
+    keys = [each[1] for each in records]
+    values = [each[2] for each in records if each[2] is not None]
     offsets = np.array([each[0] for each in records], np.int64)
-    if None not in values and min(map(len, keys)) >= SEGMENT_KEY_LENGTH:
+    if len(values) == len(records) and min(map(len, keys)) >= SEGMENT_KEY_LENGTH:
         every_place = range(len(records))
         return _Batch(
             records=records, places=every_place, offsets=offsets, keys=keys, values=values, others=()
         )
-    is_of_segment = [
-        value is not None and len(key) >= SEGMENT_KEY_LENGTH for key, value in zip(keys, values, strict=True)
-    ]
+    is_of_segment = [value is not None and len(key) >= SEGMENT_KEY_LENGTH for _, key, value in records]
     places = list(compress(range(len(records)), is_of_segment))
     return _Batch(
         records=records,
         places=places,
         offsets=offsets[np.array(places, np.int64)],
         keys=[keys[place] for place in places],
-        values=[values[place] for place in places],
+        values=[value for _, key, value in records if value is not None and len(key) >= SEGMENT_KEY_LENGTH],
         others=[each for each, is_one in zip(records, is_of_segment, strict=True) if not is_one],
     )
 
