@@ -19,6 +19,7 @@ from tests.tiering.segments.strategies import (
     segment,
     segment_records,
 )
+from tiering.log.crc import crc32c
 from tiering.segments.codec import decode, decode_log, decode_segment, encode_log, encode_segment
 from tiering.segments.errors import RecordInvalid, RecordMalformed, RecordTooNew
 from tiering.segments.keys import log_key, parse_key, segment_key
@@ -273,6 +274,21 @@ def test_a_seal_fits_one_key_and_one_cluster() -> None:
     assert open_many([key], [value], LOG.cluster_id)[1].all()
     assert not open_many([key], [value], "another")[1].any()
     assert not open_many([key + b"0"], [value], LOG.cluster_id)[1].any()
+
+
+def test_a_row_that_is_no_base64_is_nobodys() -> None:
+    """Under a CRC that fits: by whoever wrote it, not by us. No record beside it is given that row's place."""
+    key, value = segment_key(LOG, RECORD.segment_id), encode_segment(RECORD)
+    begin, digits = value.rindex(b'":"') + 3, len(b'01234567"}')
+    body = value[:begin] + b"!!!!" + value[begin + 4 : -digits]
+    strange = body + b'%08x"}' % crc32c(LOG.cluster_id.encode() + key + body)
+
+    for values in ([strange], [value, strange], [strange, value]):
+        rows, fits = open_many([key] * len(values), values, LOG.cluster_id)
+
+        assert len(rows) == len(fits) == len(values)
+        assert not fits[values.index(strange)]
+        assert all(row.tobytes() == row_of(RECORD) for row in rows[fits])
 
 
 def test_a_seal_of_another_record_is_broken() -> None:
