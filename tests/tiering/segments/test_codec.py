@@ -277,7 +277,7 @@ def test_a_seal_fits_one_key_and_one_cluster() -> None:
 
 
 def test_a_row_that_is_no_base64_is_nobodys() -> None:
-    """Under a CRC that fits: by whoever wrote it, not by us. No record beside it is given that row's place."""
+    """Under a CRC that fits, by whoever wrote it. No record beside it is given that row's place."""
     key, value = segment_key(LOG, RECORD.segment_id), encode_segment(RECORD)
     begin, digits = value.rindex(b'":"') + 3, len(b'01234567"}')
     body = value[:begin] + b"!!!!" + value[begin + 4 : -digits]
