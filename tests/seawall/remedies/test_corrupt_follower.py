@@ -35,7 +35,6 @@ from tests.cluster.disks import put_start
 from tests.cluster.elections import elect_preferred
 from tests.cluster.produce import QUICK_HOUSEKEEPING
 from tests.faults.agents import agents_beside
-from tests.faults.clean import assert_clean
 from tests.faults.test_whole_system import settings_of
 from tests.seawall.cli.calling import call
 from tests.seawall.holds.cases import first_local
@@ -70,7 +69,6 @@ def watched(bucket: LocalBucket, folder: Path, spark: SparkSession | None) -> It
             yield Audited(
                 cluster=cluster, agents=agents, spark=cast("SparkSession", spark), folder=folder / "audit"
             )
-        assert_clean(cluster, bucket, TOPIC, prefix=PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
