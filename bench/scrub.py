@@ -7,15 +7,14 @@ verify every batch, the offsets, the checksums of the objects and what the metad
 logs with versions, and leave events and memory on the disk. The table is replayed from records on disk, as
 from the topic; Kafka is left out.
 
-`cpu_s` and `their_cpu_s` are medians of the processor seconds of the tool alone. rclone is taken from the
-PATH (Debian: apt-get install rclone); without it there is nothing to compare with, and the benchmark says so.
+`cpu_s` and `their_cpu_s` are medians of the processor seconds of the tool alone. rclone is the one of
+`bench.upload`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -43,23 +42,18 @@ RECORDS = "records.jsonl"
 
 
 def main() -> None:
-    rclone = shutil.which("rclone")
-    if rclone is None:
-        print("bench: scrub is skipped: there is no rclone on the PATH to compare with", file=sys.stderr)  # noqa: T201
-        return
     from bench.segments import segment  # not in the process that is measured
-    from bench.upload import FOLDER, _environment, _server
+    from bench.upload import FOLDER, _environment, _peers, _server
 
     source = segment("none")
     with _server() as (gateway, _), tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         os.environ |= _environment(gateway.endpoint_url)
-        os.environ.pop("AWS_CA_BUNDLE", None)  # plain http here, and rclone 1.60 does not start with one
         bucket, home = gateway.new_bucket(), Path(folder)
         size_bytes = _fill(gateway.endpoint_url, bucket, source, home)
-        _compare(rclone, gateway.endpoint_url, bucket, home, size_bytes)
+        _compare(_peers() / "rclone", gateway.endpoint_url, bucket, home, size_bytes)
 
 
-def _compare(rclone: str, endpoint_url: str, bucket: str, home: Path, size_bytes: int) -> None:
+def _compare(rclone: Path, endpoint_url: str, bucket: str, home: Path, size_bytes: int) -> None:
     ours: list[Ran] = []
     theirs: list[Ran] = []
     remote = f"seawall:{bucket}/{KeyLayout(PREFIX).topic_prefix(CLUSTER_ID, TOPIC_ID)}"
