@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tiering.log.batch import CODEC_MASK, HEADER_BYTES, LENGTH_BYTES_MIN, MAGIC
+from tiering.log.batch import CODEC_MASK, HEADER_BYTES, MAGIC
 from tiering.log.codec import Codec
 from tiering.log.defects import DefectKind
 
@@ -75,43 +75,6 @@ class HeaderBlock:
         return len(self.positions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeaderColumns:
-    """What the headers of consecutive batches say of their places."""
-
-    base_offset: Ints
-    next_offset: Ints
-    leader_epoch: Ints
-    is_readable: Bools
-    crc: NDArray[np.uint32]
-
-    def chained(self, expected: int, epochs: Ints, epoch_starts: Ints) -> int:
-        """How many of the first begin where the one before ended, the first at `expected`, in their epochs.
-
-        `epochs` are those of the segment, each from its `epoch_starts` on.
-        """
-        if not len(epochs):
-            return 0
-        good: Bools = self.is_readable & (self.next_offset > self.base_offset)
-        good &= self.base_offset == np.concatenate(([expected], self.next_offset[:-1]))
-        places = np.searchsorted(epoch_starts, self.base_offset, side="right") - 1
-        good &= (places >= 0) & (self.leader_epoch == epochs[places])
-        return len(good) if good.all() else int(good.argmin())
-
-
-def read_columns(headers: bytes) -> HeaderColumns:
-    """Of `headers`, 61 bytes a batch."""
-    raw = np.frombuffer(headers, dtype=HEADER_DTYPE)
-    base_offset = raw["base_offset"].astype(np.int64)
-    return HeaderColumns(
-        base_offset=base_offset,
-        next_offset=base_offset + raw["last_offset_delta"] + 1,
-        leader_epoch=raw["leader_epoch"].astype(np.int64),
-        is_readable=(raw["magic"] == MAGIC) & (raw["length"] >= LENGTH_BYTES_MIN),
-        crc=raw["crc"].astype(np.uint32),
-    )
-
-
 def read_block(headers: bytes, positions: list[int], crcs: list[int]) -> HeaderBlock:
     """Columns of `headers`, 61 bytes a batch."""
     raw = np.frombuffer(headers, dtype=HEADER_DTYPE)
@@ -140,6 +103,18 @@ def first_defect(block: HeaderBlock, before: ChainEnd) -> tuple[int, DefectKind]
     return best
 
 
+def whole_chain(block: HeaderBlock, expected: int, epochs: Ints, epoch_starts: Ints) -> int:
+    """How many of the first are sound, and begin where the one before ended: of a log without holes.
+
+    The first begins at `expected`. `epochs` are those that each must be of, each from its `epoch_starts` on.
+    """
+    good: Bools = block.crc_matches & (block.magic == MAGIC) & (block.last_offset >= block.base_offset)
+    good &= block.base_offset == _previous_end(block, expected)
+    places = np.searchsorted(epoch_starts, block.base_offset, side="right") - 1
+    good &= (places >= 0) & (block.leader_epoch == epochs[places])
+    return len(good) if good.all() else int(good.argmin())
+
+
 def _checks(block: HeaderBlock, before: ChainEnd) -> Iterator[tuple[DefectKind, Bools]]:
     """Most telling first: a field outside the CRC, then the CRC, then what the CRC vouches for."""
     yield DefectKind.UNSUPPORTED_MAGIC, block.magic != MAGIC
@@ -147,7 +122,7 @@ def _checks(block: HeaderBlock, before: ChainEnd) -> Iterator[tuple[DefectKind, 
     yield DefectKind.UNKNOWN_ATTRIBUTES, _unknown_attributes(block)
     yield DefectKind.RECORD_COUNT, _impossible_count(block)
     yield DefectKind.LAST_OFFSET_DELTA, _impossible_delta(block)
-    yield DefectKind.OFFSET_BACK, block.base_offset < _previous_end(block, before)
+    yield DefectKind.OFFSET_BACK, block.base_offset < _previous_end(block, before.next_offset)
     yield DefectKind.OFFSET_BEYOND, block.last_offset >= before.limit_offset
     yield DefectKind.EPOCH_BACK, _epoch_back(block, before)
 
@@ -172,8 +147,8 @@ def _impossible_delta(block: HeaderBlock) -> Bools:
     return bad
 
 
-def _previous_end(block: HeaderBlock, before: ChainEnd) -> Ints:
-    return np.concatenate(([before.next_offset], block.last_offset[:-1] + 1))
+def _previous_end(block: HeaderBlock, expected: int) -> Ints:
+    return np.concatenate(([expected], block.last_offset[:-1] + 1))
 
 
 def _epoch_back(block: HeaderBlock, before: ChainEnd) -> Bools:
@@ -188,7 +163,7 @@ def holes(block: HeaderBlock, before: ChainEnd) -> Iterator[tuple[int, int, int]
     A batch that holds fewer records than offsets is a hole as well; which of its offsets are missing is
     known from its records only, so the whole of it is named.
     """
-    previous = _previous_end(block, before)
+    previous = _previous_end(block, before.next_offset)
     thin = block.record_count < block.last_offset - block.base_offset + 1
     for index in np.flatnonzero((block.base_offset > previous) | thin):
         at = int(index)

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
 from tiering.log.batch import COVERED_AT, HEADER_BYTES, BatchHeader, read_header
-from tiering.log.columns import read_columns
+from tiering.log.columns import read_block, whole_chain
 from tiering.log.crc import crc32c
 from tiering.log.errors import LogFormatError
 from tiering.log.windows import BATCH_BYTES_MAX, walk
@@ -82,17 +83,15 @@ class Walk:
         bounds = walk(view, len(view))
         if len(bounds) == 1:
             return None
-        columns = read_columns(b"".join([view[at : at + HEADER_BYTES] for at in bounds[:-1]]))
-        count = columns.chained(expected, self._epochs, self._epoch_starts)
-        bases = columns.base_offset[:count].tolist()
+        headers = b"".join([view[at : at + HEADER_BYTES] for at in bounds[:-1]])
+        crcs = [crc32c(view[begin + COVERED_AT : end]) for begin, end in pairwise(bounds)]
+        block = read_block(headers, bounds[:-1], crcs)
+        fitting = whole_chain(block, expected, self._epochs, self._epoch_starts)
+        bases = block.base_offset[:fitting].tolist()
         count = bisect_left(bases, self._opened.piece.end)
-        for index, crc in enumerate(columns.crc[:count].tolist()):
-            if crc32c(view[bounds[index] + COVERED_AT : bounds[index + 1]]) != crc:
-                count = index
-                break
         if count == 0:
             return None
-        end = int(columns.next_offset[count - 1])
+        end = int(block.last_offset[count - 1]) + 1
         return self._run(view[: bounds[count]], bounds[: count + 1], bases[:count], end, position)
 
     def _alone(self, position: int, expected: int) -> StoredRun:

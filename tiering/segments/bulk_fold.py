@@ -98,12 +98,13 @@ def _batch(records: History) -> _Batch:
         )
     is_of_segment = [value is not None and len(key) >= SEGMENT_KEY_LENGTH for _, key, value in records]
     places = list(compress(range(len(records)), is_of_segment))
+    chosen = list(compress(records, is_of_segment))
     return _Batch(
         records=records,
         places=places,
         offsets=offsets[np.array(places, np.int64)],
-        keys=[keys[place] for place in places],
-        values=[value for _, key, value in records if value is not None and len(key) >= SEGMENT_KEY_LENGTH],
+        keys=[key for _, key, _ in chosen],
+        values=[value for _, _, value in chosen if value is not None],
         others=[each for each, is_one in zip(records, is_of_segment, strict=True) if not is_one],
     )
 

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.tiering.retention.expiry_truth import FORK, LOG_END, Range, Truth, bytes_of, check
 from tests.tiering.retention.world import HOUR_MS, Killed, World
 from tiering.errors import StatedError
 from tiering.retention.expire import Run, dry_run, expire, forget
@@ -42,9 +43,6 @@ from tiering.segments.table import PartitionTable
 STARTED, FINISHED = SegmentState.COPY_STARTED, SegmentState.COPY_FINISHED
 DELETING, DELETED = SegmentState.DELETE_STARTED, SegmentState.DELETE_FINISHED
 
-LOG_END = 80
-FORK = 40  # from here on a copy of the other lineage has other records
-OFFSET_BYTES = tuple(10 + offset * 7 % 11 for offset in range(LOG_END))
 SOME_POLICY = RemotePolicy(
     deletes=True,
     total_ms=10 * HOUR_MS,
@@ -55,38 +53,6 @@ SOME_POLICY = RemotePolicy(
     blast_per_hour=BlastLimit(2, 2000),
 )
 UNREADABLE = b'{"kind":"%s","min_reader":9,"state":"COPY_FINISHED","version":9}'
-Range = tuple[int, int | None]
-
-
-class Violated(AssertionError):
-    """An act that the truth does not allow."""
-
-
-def check(is_so: bool, wrong: str) -> None:
-    if not is_so:
-        raise Violated(wrong)
-
-
-def bytes_of(start: int, end: int) -> int:
-    return sum(OFFSET_BYTES[start:end])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
-    """What was so at one moment."""
-
-    holds: tuple[Range, ...]
-    keep_until_ms: int | None
-    is_led_by_us: bool
-    states: dict[str, SegmentState]  # of what is followed
-    settled_start: int  # the lowest that the start has been for a grace
-    topic_deleted_at_ms: int | None
-    pinned: frozenset[str]
-    policy: RemotePolicy
-    topic: Presence
-
-    def is_held(self, start: int, end: int) -> bool:
-        return any(a < end and (b is None or b > start) for a, b in self.holds)
 
 
 @dataclass
@@ -196,14 +162,14 @@ class Model(World):
         holding = [(copy, end) for copy, end in self.of_lineage() if copy.base_offset <= offset < end]
         if not holding:
             return any(each.start_offset <= offset < each.end_offset for each in record.gaps)
+        return any(self._lets_go(copy, end, policy) for copy, end in holding)
+
+    def _lets_go(self, copy: SegmentRecord, end: int, policy: RemotePolicy) -> bool:
+        """Whether a copy has expired by its own numbers. It ends at `end` to be the log's."""
         limit_ms, limit_bytes = policy.total_ms, policy.total_bytes
-        for copy, end in holding:
-            dated = limit_ms is not None and copy.max_timestamp_ms >= 0
-            if dated and self.now_ms - copy.max_timestamp_ms > (limit_ms or 0):
-                return True
-            if limit_bytes is not None and self._bytes_from(end) >= limit_bytes:
-                return True
-        return False
+        newest_ms = copy.max_timestamp_ms
+        by_time = limit_ms is not None and newest_ms >= 0 and self.now_ms - newest_ms > limit_ms
+        return by_time or (limit_bytes is not None and self._bytes_from(end) >= limit_bytes)
 
     def of_lineage(self) -> list[tuple[SegmentRecord, int]]:
         """Finished copies, each with where it ends to be the log's."""
@@ -214,7 +180,7 @@ class Model(World):
     def _bytes_from(self, offset: int) -> int:
         held = {o for copy, end in self.of_lineage() for o in range(copy.base_offset, end)}
         held |= {o for extent in self.local for o in range(extent.base_offset, extent.end_offset)}
-        return sum(OFFSET_BYTES[o] for o in held if o >= offset)
+        return sum(bytes_of(o, o + 1) for o in held if o >= offset)
 
     # What is so.
 
@@ -391,11 +357,8 @@ class Model(World):
         """A start that moved once is no licence for what the policy in force now would keep."""
         is_gates = isinstance(why, Keep) and why.reason is Reason.AUDIT_WOULD_CONDEMN
         check(is_gates and self.topic is Presence.THERE, f"an undisturbed run that stops: {why}")
-        limit_ms, limit_bytes = self.policy.total_ms, self.policy.total_bytes
-        newest_ms = refused.max_timestamp_ms
-        by_time = limit_ms is not None and newest_ms >= 0 and self.now_ms - newest_ms > limit_ms
-        by_size = limit_bytes is not None and self._bytes_from(refused.end_offset) >= limit_bytes
-        check(not by_time and not by_size, f"a copy that has expired, and is refused: {why}")
+        expired = self._lets_go(refused, refused.end_offset, self.policy)
+        check(not expired, f"a copy that has expired, and is refused: {why}")
 
     def run_to_the_end(self) -> None:
         """Until nothing is left to do; then one more changes nothing."""

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.tiering.retention.expiry_model import LOG_END, Model, Violated, bytes_of
+from tests.tiering.retention.expiry_model import Model
+from tests.tiering.retention.expiry_truth import LOG_END, Violated, bytes_of
 from tests.tiering.retention.world import HOUR_MS, killed
 from tiering.retention import expire, expiry, remote
 from tiering.retention.remote import Presence

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.tiering.retention.expiry_model import Model, Violated
+from tests.tiering.retention.expiry_model import Model
+from tests.tiering.retention.expiry_truth import Violated
 from tests.tiering.retention.trim_model import LOG_END, Eyes, TrimModel
 from tests.tiering.retention.world import HOUR_MS
 from tiering.log.checkpoints import EpochStart

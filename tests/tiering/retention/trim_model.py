@@ -21,7 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from rules.events import TrimCertified, TrimOutcome
-from tests.tiering.retention.expiry_model import LOG_END, Model, bytes_of, check
+from tests.tiering.retention.expiry_model import Model
+from tests.tiering.retention.expiry_truth import LOG_END, bytes_of, check
 from tests.tiering.retention.trim_world import BROKER, LOG, OTHERS, TrimWorld, settings_with
 from tests.tiering.retention.world import HOUR_MS
 from tiering.cluster.gate import Eligible, NotLeader, NotYet, Verdict, Wait
