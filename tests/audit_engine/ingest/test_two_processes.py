@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from audit_engine.tables.spark import open_tables
 from seawall.local.broker import LocalCluster
 from tests.audit_engine.ingest.s3_proxy import DEADLINE_S, proxy_before
-from tests.audit_engine.ingest.test_killed import QUICK_JVM
+from tests.audit_engine.ingest.service import QUICK_JVM
 from tests.audit_engine.ingest.topics import EventTopic, value_of
 from tests.cluster.versitygw import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, VersityGateway
 

@@ -11,11 +11,9 @@ import random
 import time
 import uuid
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition as ClientPartition
 
 from rules.events import (
     BrokerStarted,
@@ -44,22 +42,24 @@ from tests.faults.agents import Agent, agent_beside
 from tests.faults.clean import assert_clean
 from tests.faults.ledger import Ledger
 from tests.faults.test_whole_system import replayed, settings_of
+from tests.seawall.agent.stream import (
+    DEADLINE_S,
+    EVERY_SECOND,
+    PARTITIONS,
+    Stream,
+    closed_as_told,
+    closed_on_disk,
+    delete_records,
+    observe_only,
+    wait_until_written,
+)
 from tests.seawall.agent.told import Told, holes, told
-from tiering.cluster.log_dirs import Surveyor
-from tiering.cluster.topics import TopicFilter
 from tiering.segments.records import LogRecord
 
 KILLED = logging.getLogger(__name__)  # shown by pytest --log-cli-level=INFO
-DEADLINE_S = 60.0
 KILLS = int(os.environ.get("SEAWALL_EVIDENCE_KILLS", "8"))
 MANY_KILLS = 50
 SEED = int(os.environ.get("SEAWALL_EVIDENCE_SEED", "7"))
-PARTITIONS = 3
-EVERY_SECOND = "observe_every_s = 1\nheartbeat_every_s = 1\n"
-
-
-def observe_only(broker: LocalCluster) -> str:
-    return f'[kafka]\nbootstrap = "{broker.bootstrap}"\n[agent]\nobserve_only = true\n{EVERY_SECOND}'
 
 
 @pytest.fixture
@@ -87,30 +87,6 @@ def agent(
         yield made
     if s3 is not None:  # deleted records are recorded as a gap; all may be deleted before anything is copied
         assert_clean(broker, s3, topic, prefix=topic, may_have_gaps=True, may_be_empty=True)
-
-
-def closed_on_disk(broker: LocalCluster, topic: str) -> set[tuple[int, int, int | None, int]]:
-    """Partition, range and size of each closed segment that is there."""
-    surveyor = Surveyor(broker.log_dirs(1), topics=TopicFilter(include=(topic,)), now_ns=lambda: 0)
-    return {
-        (partition.partition, each.base_offset, each.end_offset, each.size_bytes)
-        for partition, local in surveyor.survey().live.items()
-        for each in local.closed_segments
-    }
-
-
-def closed_as_told(found: Told, topic: str) -> list[tuple[int, int, int | None, int]]:
-    return [
-        (each.log.partition, each.base_offset, each.end_offset, each.size_bytes)
-        for each in found.of(SegmentClosed, topic)
-    ]
-
-
-def delete_records(broker: LocalCluster, topic: str, before: dict[int, int]) -> None:
-    admin = kafka.admin_client(broker.bootstrap)
-    asked = [ClientPartition(topic, partition, offset) for partition, offset in before.items()]
-    for done in admin.delete_records(asked).values():
-        done.result()
 
 
 def test_a_topics_life_is_told_by_an_agent_with_and_without_a_bucket(
@@ -276,42 +252,29 @@ def test_whoever_is_killed_whenever_it_is_every_event_is_told_once_and_no_number
         s3 = bucket.address
         settings = settings_of(broker, s3.endpoint_url, bucket.name, topic, topic) + EVERY_SECOND
     agent = Agent(tmp_path / "agent", broker, 1, settings, s3)
-    trimmed = dict.fromkeys(range(PARTITIONS), 0)
     agent.start()
     agent.wait_until_ready()  # it has seen the topic while that was empty
     with Ledger(broker.bootstrap, topic, PARTITIONS) as ledger:
+        stream = Stream(broker=broker, topic=topic, ledger=ledger, chance=chance)
         try:
             for number in range(kills):
                 if number % 4:
                     agent.wait_until_ready()
-                assert ledger.grows_by(chance.randint(1, 700), deadline_s=DEADLINE_S)
-                if number % 3 == 2:
-                    partition = chance.randrange(PARTITIONS)
-                    trimmed[partition] += chance.randint(1, 50)
-                    delete_records(broker, topic, {partition: trimmed[partition]})
+                stream.goes_on(is_trimmed=number % 3 == 2)
                 if number % 2:
-                    _wait_until_written(tmp_path / "agent" / "state", chance)
+                    wait_until_written(tmp_path / "agent" / "state", chance)
                 agent.kill()
                 agent.start()
             agent.wait_until_ready()
             promised = ledger.close()
-            found = _at_rest(broker, topic, agent, trimmed, since_ms)
+            found = stream.told_at_rest(agent, since_ms)
         finally:
             agent.kill()
             agent.release()
 
     assert holes(found) == []
     assert len(found.runs) > kills // 2, "runs that were killed have told something"
-    closed = closed_as_told(found, topic)
-    assert len(closed) == len(set(closed)), "each closed segment is told once"
-    for partition in range(PARTITIONS):
-        ranges = sorted(each[1:3] for each in closed if each[0] == partition)
-        assert ranges[0][0] == 0
-        assert all(end == base for (_, end), (base, _) in pairwise(ranges)), "and none is passed over"
-        moves = [each for each in found.of(LogStartAdvanced, topic) if each.log.partition == partition]
-        starts = [0, *(each.new_start for each in moves)]
-        assert [each.old_start for each in moves] == starts[:-1]
-        assert starts[-1] == trimmed[partition]
+    stream.assert_told(found)
     assert len(promised) > kills * 100
     if uploads:
         records = log_records(broker, topic)
@@ -332,25 +295,3 @@ def log_records(broker: LocalCluster, topic: str) -> list[LogRecord]:
     found = [view.record for view in views if view.record is not None and view.record.topic == topic]
     assert len(found) == PARTITIONS
     return found
-
-
-def _wait_until_written(state: Path, chance: random.Random) -> None:
-    """Return at the moment when the agent writes to one of these; polled without a pause, to be in time."""
-    file = state / chance.choice(("disk-observer.sqlite-wal", "events.sqlite-wal"))
-    before, last_moment = file.stat().st_mtime_ns, time.monotonic() + DEADLINE_S
-    while file.stat().st_mtime_ns == before:
-        assert time.monotonic() < last_moment, f"{file.name} is not written to any more"
-
-
-def _at_rest(broker: LocalCluster, topic: str, agent: Agent, trimmed: dict[int, int], since_ms: int) -> Told:
-    """All that was told once the agent has seen the end of it, and has ended."""
-
-    def is_told() -> bool:
-        found = told(broker, since_ms=since_ms)
-        starts = dict.fromkeys(trimmed, 0)
-        starts |= {each.log.partition: each.new_start for each in found.of(LogStartAdvanced, topic)}
-        return starts == trimmed and closed_on_disk(broker, topic) <= set(closed_as_told(found, topic))
-
-    wait_until(is_told, name=topic, wanted="all that is on disk told", deadline_s=DEADLINE_S)
-    assert agent.process.stop(grace_s=30.0)
-    return told(broker, since_ms=since_ms)
