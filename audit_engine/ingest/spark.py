@@ -75,7 +75,7 @@ class Ingested:
 
     batches: int = 0
     offsets: int = 0  # that were passed, transaction markers among them
-    quarantined: int = 0
+    quarantined: int = 0  # that audit_events has passed
     lost: list[Lost] = field(default_factory=list)
     never_there: list[Lost] = field(default_factory=list)
 
@@ -311,21 +311,23 @@ class Ingest:
         """The quarantine's part first, so that audit_events never passes what is not there yet."""
         kept, day = examined(rows).persist(), self._day()
         try:
-            self._expects_unreadable = self._keep_unreadable(kept, held, ends, day)
+            count = self._keep_unreadable(kept, held, ends, day)
+            self._expects_unreadable = count > 0
             self._events = self._append(self._tables.events, self._events, events(kept, day), span)
+            self.so_far.quarantined += count
         finally:
             kept.unpersist()
 
-    def _keep_unreadable(self, rows: DataFrame, held: Offsets, ends: Offsets, day: str) -> bool:
+    def _keep_unreadable(self, rows: DataFrame, held: Offsets, ends: Offsets, day: str) -> int:
+        """How many there are: those too that a run put there which was killed before audit_events was past
+        them, and so before it could say so."""
+        count = quarantined(rows, day).count()
         own = furthest(held, self._quarantine.next_offsets)
-        unreadable = quarantined(rows.where(_at_or_above(own)), day)
-        count = unreadable.count()
-        if count:
-            span = ranges(own, ends)
-            self._quarantine = self._append(self._tables.quarantine, self._quarantine, unreadable, span)
-            self.so_far.quarantined += count
+        new = quarantined(rows.where(_at_or_above(own)), day)
+        if count and (own == held or not new.isEmpty()):
+            self._quarantine = self._append(self._tables.quarantine, self._quarantine, new, ranges(own, ends))
             self._at("quarantined")
-        return count > 0
+        return count
 
     def _append(
         self, table: EvidenceTable, standing: Standing, rows: DataFrame, span: Mapping[int, Range]

@@ -3,7 +3,8 @@
 Written for Airflow 3 with its standard provider. No run overlaps another of its DAG (max_active_runs=1), and
 the tables themselves exclude a second writer. A finding is no failure of the audit's task: people are told of
 it by Seawall's own alerts. The task behind it, `stand`, fails where the result is not to be believed (exit
-code 4), and `seawall_late` fails where no run happened at all.
+code 4), and `seawall_late` fails where no run happened at all. Behind ingest it is `all_in` that fails, where
+something is in quarantine or lost: ingest itself, tried again, would find nothing new and hide that.
 
 Settings: the Airflow variable seawall_command, by default "seawall --settings /etc/seawall/seawall.toml".
 """
@@ -38,7 +39,13 @@ def step(task_id: str, verb: str, **more: object) -> BashOperator:
 
 
 with dag("seawall_ingest", "*/5 * * * *", "evidence into tables"):
-    step("ingest", "audit ingest --once", execution_timeout=timedelta(hours=1))
+    accepted = 'code=$?; [ "$code" = 0 ] || [ "$code" = 1 ] || exit "$code"; echo "$code"'
+    ingest = step("ingest", f"audit ingest --once; {accepted}", execution_timeout=timedelta(hours=1))
+    ingest >> BashOperator(  # the last line of a task is its XCom
+        task_id="all_in",
+        bash_command="exit {{ ti.xcom_pull(task_ids='ingest') }}",
+        retries=0,
+    )
 
 with dag("seawall_audit", "17 3 * * *", "judge every log, and tell people"):
     accepted = " || ".join(f'[ "$code" = {code} ]' for code in FOUND)

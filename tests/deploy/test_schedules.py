@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -116,10 +117,40 @@ def test_a_step_that_fails_is_tried_again_and_then_told() -> None:
         assert f"OnFailure={TROUBLE.name.replace('@', '@%n')}" in text, unit.name
         if unit.stem in ("seawall-ingest", "seawall-audit", "seawall-maintain"):
             assert "Restart=on-failure" in text, unit.name
-            assert "StartLimitBurst=5" in text, unit.name
+            burst = 6 if unit.stem == "seawall-ingest" else 5
+            assert f"StartLimitBurst={burst}\n" in text, unit.name
+    # What is in quarantine or lost only this run says; the next one ends with 0.
+    assert "RestartPreventExitStatus=1\n" in (DEPLOY / "systemd" / "seawall-ingest.service").read_text()
     assert "SuccessExitStatus=1 3 4" in (DEPLOY / "systemd" / "seawall-audit.service").read_text()
     # 4 is the alert: there is no verdict, or none to believe.
     assert "SuccessExitStatus=1 3\n" in (DEPLOY / "systemd" / "seawall-late.service").read_text()
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed (Debian: systemd)")
+@pytest.mark.parametrize("unit", [each for each in UNITS if "StartLimitBurst" in each.read_text()])
+def test_no_timer_uses_up_the_starts_that_are_for_trying_again(unit: Path) -> None:
+    """The limit counts every start: a whole window of the timer's leaves room for two tries at least."""
+    burst = int(_of(unit, "StartLimitBurst"))
+    span = _analyzed("timespan", _of(unit, "StartLimitIntervalSec"))
+    [window_us] = re.findall(r"s: (\d+)\n", span)
+    calendar = _analyzed("calendar", "--iterations=20", _of(unit.with_suffix(".timer"), "OnCalendar"))
+    elapses = re.findall(r"(?:elapse|#\d+): \w+ (.+) UTC", calendar)
+    starts_s = [datetime.fromisoformat(each).timestamp() for each in elapses]
+    most = max(sum(0 <= each - first <= int(window_us) / 1e6 for each in starts_s) for first in starts_s)
+
+    assert len(starts_s) == 20, calendar
+    assert most + 2 <= burst
+
+
+def _of(unit: Path, name: str) -> str:
+    [value] = re.findall(rf"^{name}=(.+)$", unit.read_text(), re.MULTILINE)
+    return str(value)
+
+
+def _analyzed(*words: str) -> str:
+    around = os.environ | {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
+    command = [str(ANALYZE), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=around).stdout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +232,19 @@ def test_cron_mails_that_there_is_no_verdict_and_nothing_else(host: Host, code: 
     assert bool(said) is is_mailed
 
 
+@pytest.mark.parametrize(("code", "is_mailed"), [(0, False), (1, True), (53, True)])
+def test_cron_mails_what_ingest_could_not_take_and_not_what_it_took(
+    host: Host, code: int, is_mailed: bool
+) -> None:
+    """It says a line every five minutes; of what went wrong, and of what is in quarantine or lost, all."""
+    host.program("seawall", f"echo 12 offsets in 1 commits; echo more >&2; exit {code}")
+
+    with host.cron("audit ingest") as job:
+        said, _ = job.communicate(timeout=60)
+
+    assert said == ("12 offsets in 1 commits\nmore\n" if is_mailed else "")
+
+
 @dataclass(slots=True)
 class Task:
     """What Airflow would be handed: it is too large to have beside us, and was tried by hand."""
@@ -260,6 +304,7 @@ def test_airflow_runs_one_of_each_at_a_time_and_tries_again(monkeypatch: pytest.
     assert all(each.dag["max_active_runs"] == 1 and each.dag["catchup"] is False for each in tasks.values())
     assert {name: each.retries for name, each in tasks.items()} == {
         "seawall_ingest.ingest": 3,
+        "seawall_ingest.all_in": 0,
         "seawall_audit.run": 3,
         "seawall_audit.alerts": 3,
         "seawall_audit.stand": 0,
@@ -268,6 +313,7 @@ def test_airflow_runs_one_of_each_at_a_time_and_tries_again(monkeypatch: pytest.
         "seawall_late.status": 0,
     }
     assert tasks["seawall_audit.stand"].behind == "alerts"
+    assert tasks["seawall_ingest.all_in"].behind == "ingest"
     assert all(each.more.get("retry_delay") for each in tasks.values() if each.retries)
 
 
@@ -277,7 +323,7 @@ def test_airflow_runs_one_of_each_at_a_time_and_tries_again(monkeypatch: pytest.
         ("seawall_audit.run", {55, 24}),
         ("seawall_audit.stand", {4}),
         ("seawall_late.status", {4}),
-        ("seawall_ingest.ingest", {1, 3, 4, 24, 55}),
+        ("seawall_ingest.ingest", {3, 4, 24, 55}),
     ],
 )
 def test_airflow_takes_a_code_for_what_it_means(
@@ -294,3 +340,24 @@ def test_airflow_takes_a_code_for_what_it_means(
         ended[code] = subprocess.run(["bash", "-c", words], env=environ, check=False).returncode
 
     assert {code for code, status in ended.items() if status != 0} == failing
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_airflow_says_what_is_in_quarantine_by_a_task_that_is_not_tried_again(
+    code: int, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last line of ingest's task is what `all_in` ends with, as Airflow hands it on."""
+    tasks = airflow_tasks(monkeypatch)
+    host.program("seawall", f"echo 12 offsets; exit {code}")
+    environ = {"PATH": f"{host.folder}:{os.environ['PATH']}", "HERE": str(host.folder)}
+
+    def ended(task: str, said: str) -> subprocess.CompletedProcess[str]:
+        words = re.sub(r"\{\{.*?\}\}", said, tasks[f"seawall_ingest.{task}"].bash_command)
+        return subprocess.run(
+            ["bash", "-c", words], env=environ, check=False, capture_output=True, text=True, timeout=60
+        )
+
+    ingest = ended("ingest", "seawall")
+    all_in = ended("all_in", ingest.stdout.splitlines()[-1])
+
+    assert (ingest.returncode, all_in.returncode) == (0, code)

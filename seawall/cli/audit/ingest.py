@@ -41,7 +41,8 @@ def ingest(
     it behind the batch that is being written.
 
     Exits with 0 if all is in audit_events, 1 if something had to go to audit_quarantine or the topic's
-    retention took events that were never ingested.
+    retention took events that were never ingested. Of each such thing one run says so, the one that went past
+    it: 1 is an alarm, and not to be tried again.
     """
     loaded = load_settings(
         context,
@@ -97,7 +98,7 @@ class _Between:
 
     def __call__(self) -> None:
         done = self._run.so_far
-        typer.echo(f"{done.offsets} offsets in {done.batches} commits", err=True)
+        typer.echo(_counted(done), err=True)
         if self._done_on == today():
             return
         self._done_on = today()
@@ -105,6 +106,10 @@ class _Between:
             self._upkeep()
         except AuditTableError as failed:  # evidence goes before tidiness; tomorrow is another day
             typer.echo(f"upkeep was given up: {failed}", err=True)
+
+
+def _counted(done: Ingested) -> str:
+    return f"{done.offsets} offsets in {done.batches} commits, {done.quarantined} records in quarantine"
 
 
 def _say(done: Ingested, *, as_json: bool) -> None:
@@ -118,7 +123,7 @@ def _say(done: Ingested, *, as_json: bool) -> None:
         }
         typer.echo(json.dumps(shown, indent=2))
         return
-    typer.echo(f"{done.offsets} offsets in {done.batches} commits, {done.quarantined} records in quarantine")
+    typer.echo(_counted(done))
     for each in done.never_there:
         typer.echo(
             f"partition {each.partition}: [{each.start}, {each.end}) had expired before the first ingest"
