@@ -26,12 +26,14 @@ from audit_engine.spool import EmitterName, Spool
 from audit_engine.topic.kafka import Publisher, ensure_audit_topic
 from rules.events import EmitterClosed, Event
 from rules.identity import LogId
-from seawall.connections import kafka_config
+from seawall.connections import kafka_config, segment_store
 from seawall.settings import Settings
 from seawall.tier.following import Followed
 from tiering.scrub.ports import Copy, copies_of, known_ids
 from tiering.segments.records import SegmentId, SegmentRecord
 from tiering.segments.view import LogView
+from tiering.store.patient import PatientStore
+from tiering.store.retry import RetryPolicy
 
 SPOOL_NAME = "events.sqlite"
 EMITTER_NAME = "emitter"
@@ -139,6 +141,11 @@ def evidence(settings: Settings, folder: Path, cluster_id: str, sort: str = "scr
         ensure_audit_topic(config)
         with Publisher(spool, config) as publisher:
             yield Evidence(spool, publisher, cluster_id)
+
+
+def scrubbed_store(settings: Settings) -> PatientStore:
+    """The bucket as a scrub asks it: less patience than an upload needs, a segment's turn comes again."""
+    return segment_store(settings, policy=RetryPolicy(attempts_max=5, attempt_s=30.0, overall_s=60.0))
 
 
 def emitter(folder: Path, sort: str = "scrub") -> str:

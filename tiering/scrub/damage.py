@@ -52,6 +52,7 @@ class Reason(str, Enum):
     METADATA = "metadata_unread"
     ALGORITHM = "checksum_unknown"
     UNSETTLED = "unsettled"  # the store contradicts itself
+    UNANSWERED = "unanswered"  # no worker said what it found, or none that could be believed
 
 
 def problem(damage: Damage, detail: str, *, position: int | None = None) -> Problem:

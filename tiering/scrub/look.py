@@ -56,11 +56,15 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """What a look at a segment came to. `no_answer`: the store did not answer at all, for the last object."""
+    """What a look at a segment came to. `no_answer`: the store did not answer at all, for the last object.
+
+    `by` is the worker that looked; None: this process.
+    """
 
     checked: tuple[Checked, ...]
     read_bytes: int
     no_answer: bool = False
+    by: str | None = None
 
     @property
     def is_untold(self) -> bool:
@@ -108,7 +112,7 @@ class Looker:
         read = _Count()
         found: list[Checked] = []
         no_answer = False
-        for kind, ref in _named(record):
+        for kind, ref in objects_of(record):
             key = f"{record.key_stem}.{kind.value}"
             looks = 0
             if no_answer:
@@ -233,7 +237,7 @@ def size_of(record: SegmentRecord) -> int:
     return sum(ref.size_bytes for _, ref in record.objects.present())
 
 
-def _named(record: SegmentRecord) -> tuple[tuple[ObjectKind, ObjectRef | None], ...]:
+def objects_of(record: SegmentRecord) -> tuple[tuple[ObjectKind, ObjectRef | None], ...]:
     """The large one last: what the others say of a store that is away costs little."""
     objects = record.objects
     return ((ObjectKind.JSON, objects.json), (ObjectKind.AUX, objects.aux), (ObjectKind.LOG, objects.log))

@@ -54,14 +54,23 @@ class Pace:
                 raise GivenUp
             yield each
 
+    @property
+    def is_over(self) -> bool:
+        """Whether what has begun is given up."""
+        return self._ending.is_set() or (self._got_somewhere.is_set() and self._is_past(self.until_s))
+
     def check(self) -> None:
-        if self._ending.is_set() or (self._got_somewhere.is_set() and self._is_past(self.until_s)):
+        if self.is_over:
             raise GivenUp
 
     def came(self, size_bytes: int) -> None:
         """So much was read; returns when more may be."""
         self.check()
         self._ports.pace(size_bytes)
+        self.came_elsewhere(size_bytes)
+
+    def came_elsewhere(self, size_bytes: int) -> None:
+        """So much was read by another process, at a pace of its own."""
         with self._counting:
             self.came_bytes += size_bytes
 

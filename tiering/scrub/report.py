@@ -46,6 +46,7 @@ class Report:
     logs_left: int = 0
     objects_listed: int = 0
     segments: int = 0  # looked at, to the depth that was asked for
+    by_worker: Counter[str] = field(default_factory=Counter)  # how many of them another process looked at
     segments_left: int = 0  # of the subset, for another run
     segments_too_large: int = 0
     read_bytes: int = 0

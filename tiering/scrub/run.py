@@ -29,6 +29,7 @@ from tiering.scrub.damage import Checked, Reason
 from tiering.scrub.inventory import Difference, Stock, difference, take_stock, wanted_of
 from tiering.scrub.judge import settled, unsettled
 from tiering.scrub.look import Looked, Looker, size_of
+from tiering.scrub.looks import Due, Ended, IsLive, LocalLooks, Looks
 from tiering.scrub.pace import GivenUp, Pace
 from tiering.scrub.plan import Budget, Refusal, least_recent
 from tiering.scrub.ports import Ask, Copy, Ports, Progress
@@ -42,20 +43,10 @@ from workers.consumer.tasks import Tasks
 T = TypeVar("T")
 
 NO_ANSWER_MAX = 5  # segments in a row; then the store is taken to be away
+Shared = Callable[[Looks, Pace], Looks]
 LISTED = "inventory"  # the memory's word for a log's listing
 TICK_S = 0.5  # how often a bar is told, while large segments come
 SOON_MS = 0  # noted of what could not be told: before all that was looked at, after what never was
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Due:
-    """A segment to look at, and about what reading it costs."""
-
-    name: str
-    log: LogId
-    segment_id: SegmentId
-    size_bytes: int
-    metadata_offset: int  # of its record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +57,28 @@ class _Listed:
     other: frozenset[str]
 
 
+def alone(local: Looks, _: Pace) -> Looks:
+    """This process looks by itself."""
+    return local
+
+
 def scrub(
     ports: Ports,
     ask: Ask,
     *,
     on_checked: Callable[[Checked], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    shared: Shared = alone,
 ) -> Report:
-    """Do as much of it as the budget allows. `on_checked` gets every object as it is said."""
-    return _Run(ports, ask, on_checked, on_progress).run()
+    """Do as much of it as the budget allows. `on_checked` gets every object as it is said.
+
+    `shared` makes of the looks by this process those by others.
+    """
+    return _Run(ports, ask, on_checked, on_progress, shared).run()
 
 
 class _Run:
-    """One run, by one thread; its workers only look."""
+    """One run, by one thread; whoever works for it only looks."""
 
     def __init__(
         self,
@@ -86,9 +86,10 @@ class _Run:
         ask: Ask,
         on_checked: Callable[[Checked], None],
         on_progress: Callable[[Progress], None],
+        shared: Shared,
     ) -> None:
         self._ports, self._ask = ports, ask
-        self._on_checked, self._on_progress = on_checked, on_progress
+        self._on_checked, self._on_progress, self._shared = on_checked, on_progress, shared
         self._report = Report()
         self._pace = Pace(ports, ask)
         self._looker = Looker(ports.objects, self._pace.came)
@@ -212,7 +213,7 @@ class _Run:
         if self._ask.max_bytes is not None:
             self._total_bytes = min(self._total_bytes, self._ask.max_bytes)
 
-        def begin() -> Iterator[Callable[[], tuple[_Due, Looked | None]]]:
+        def begin() -> Iterator[tuple[Due, SegmentRecord]]:
             while due and self._report.stopped is None:
                 each = due[0]
                 record = self._now(each.log, each.segment_id)
@@ -227,17 +228,39 @@ class _Run:
                 if refused is Refusal.TOO_LARGE:
                     self._pass_over(each, record, cost)
                 else:
-                    yield partial(self._looked, each, record)
+                    yield each, record
 
-        for done in self._finished_of(begin(), 2 * self._ask.workers):
-            self._settle_looks(done)
+        self._look_at(begin(), lambda: budget.is_over)
         self._tell_progress()
         self._report.segments_left += len(due)
 
-    def _due(self) -> list[_Due]:
+    def _look_at(self, begin: Iterator[tuple[Due, SegmentRecord]], is_over: Callable[[], bool]) -> None:
+        """As many at once as whoever looks has room for, each judged when it has ended."""
+        local = LocalLooks(self._looker, self._pace, depth=self._ask.depth, threads=self._ask.workers)
+        with self._shared(local, self._pace) as looks:
+            try:
+                goes_on = True
+                while True:
+                    for _ in range(looks.room() if goes_on else 0):
+                        if (each := next(begin, None)) is None:
+                            goes_on = False
+                            break
+                        looks.submit(*each, self._is_live(each[0]))
+                    if not goes_on and not looks.out:
+                        return
+                    ended = looks.collect(TICK_S)
+                    self._tell_progress()
+                    self._settle_looks(ended)
+                    self._report.stopped = self._report.stopped or looks.stopped
+                    goes_on = goes_on and self._report.stopped is None and not is_over()
+            except BaseException:
+                self._pace.end()  # leaving it waits for whoever still reads
+                raise
+
+    def _due(self) -> list[Due]:
         """Every segment of the subset, in the order in which they are due."""
         table, depth = self._ports.table, self._ask.depth
-        found: dict[str, _Due] = {}
+        found: dict[str, Due] = {}
         there: set[str] = set()
         for log in table.logs():
             for copy in table.finished(log):
@@ -245,7 +268,7 @@ class _Run:
                 there.add(name)
                 if name in self._ask.subset:
                     size_bytes = copy.size_bytes if depth is ScrubDepth.DEEP else 0
-                    found[name] = _Due(
+                    found[name] = Due(
                         name=name,
                         log=log,
                         segment_id=copy.segment_id,
@@ -258,24 +281,14 @@ class _Run:
             self._ports.memory.forget(gone, depth.value)
         return [found[name] for name in least_recent(found, self._looked_at)]
 
-    def _looked(self, due: _Due, record: SegmentRecord) -> tuple[_Due, Looked | None]:
-        """A worker's. None: it was given up."""
-        try:
-            self._pace.check()
-            looked = self._looker.look(record, self._ask.depth, self._is_live(due))
-            self._pace.got_somewhere()
-            return due, looked
-        except GivenUp:
-            return due, None
-
-    def _is_live(self, due: _Due) -> Callable[[str], bool]:
+    def _is_live(self, due: Due) -> IsLive:
         """Whether this run's listing had a key of the segment just as its record has it."""
         listed = self._listed.get(due.log)
         if listed is None or due.metadata_offset > listed.metadata_offset:
             return lambda _: False
         return lambda key: key not in listed.other
 
-    def _settle_looks(self, looks: Sequence[tuple[_Due, Looked | None]]) -> None:
+    def _settle_looks(self, looks: Sequence[Ended]) -> None:
         ended = [(due, looked) for due, looked in looks if looked is not None]
         self._report.segments_left += len(looks) - len(ended)
         if not ended:
@@ -285,6 +298,8 @@ class _Run:
         for _, looked in ended:
             self._report.read_bytes += looked.read_bytes
             self._report.segments += 1
+            if looked.by is not None:
+                self._report.by_worker[looked.by] += 1
             for each in looked.checked:
                 if each.key not in self._said:
                     said.append(self._settled(each) if unread is None else unsettled(each, unread))
@@ -298,7 +313,7 @@ class _Run:
         if self._no_answer >= NO_ANSWER_MAX:
             self._report.stopped = f"the store did not answer for {self._no_answer} segments in a row"
 
-    def _note(self, ended: Sequence[tuple[_Due, Looked]]) -> None:
+    def _note(self, ended: Sequence[tuple[Due, Looked]]) -> None:
         """What could not be told comes first in the next run, once: no more, or it would keep others back."""
         depth, names = self._ask.depth.value, [due.name for due, _ in ended]
         untold = {due.name for due, looked in ended if looked.is_untold}
@@ -316,7 +331,7 @@ class _Run:
             return f"the metadata could not be read after the look: {self._report.stopped}"
         return None
 
-    def _pass_over(self, due: _Due, record: SegmentRecord, cost: int) -> None:
+    def _pass_over(self, due: Due, record: SegmentRecord, cost: int) -> None:
         why = f"its segment is {cost} bytes, and the whole budget {self._ask.max_bytes}"
         self._report.segments_too_large += 1
         for kind, ref in record.objects.present():

@@ -11,6 +11,7 @@ tier = verb_group(
         "orphans": "seawall.cli.tier.orphans",
         "rebuild": "seawall.cli.tier.rebuild",
         "scrub": "seawall.cli.tier.scrub",
+        "scrub-worker": "seawall.cli.tier.scrub_worker",
     },
     help="Look at what is tiered, and clean up what uploads left behind: docs/TIERING.md.",
     short_help="Look at what is tiered, and clean up what uploads left behind.",

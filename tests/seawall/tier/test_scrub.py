@@ -14,7 +14,7 @@ from audit_engine.spool import EmitterName, Spool
 from audit_engine.wire import decode
 from audit_engine.wire.envelope import Envelope
 from rules.events import EmitterClosed, Heartbeat, Inventory, Scrubbed, ScrubOutcome
-from seawall.cli.tier.scrub import _exit_code, _left
+from seawall.cli.tier.scrub_view import exit_code, left
 from seawall.events.kafka import hear
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
@@ -194,11 +194,11 @@ def test_two_scrubs_do_not_share_a_folder(
         ({}, {}, 4),
     ],
 )
-def test_what_a_run_came_to_is_its_exit_code(
+def test_what_a_run_came_to_is_itsexit_code(
     ended: dict[ScrubOutcome, int], more: dict[str, Any], status: int
 ) -> None:
     """What is wrong comes before what is unclear; what a budget left for later is clean; nothing is not."""
-    assert _exit_code(Report(counts=Counter(ended), **more)) == status
+    assert exit_code(Report(counts=Counter(ended), **more)) == status
 
 
 def test_a_bucket_of_which_all_is_missing_is_doubted_aloud(kit: Kit) -> None:
@@ -209,7 +209,7 @@ def test_a_bucket_of_which_all_is_missing_is_doubted_aloud(kit: Kit) -> None:
     report = kit.scrub()
 
     assert report.counts == {FAILED: 3}
-    assert any("is it the right one?" in line for line in _left(report))
+    assert any("is it the right one?" in line for line in left(report))
     kit.objects = None
     assert not kit.scrub().is_all_missing
 

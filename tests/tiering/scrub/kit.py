@@ -27,7 +27,7 @@ from tiering.scrub.look import Objects
 from tiering.scrub.memory import Memory
 from tiering.scrub.ports import Ask, Copy, Ports, Progress, copies_of, known_ids
 from tiering.scrub.report import Report
-from tiering.scrub.run import scrub
+from tiering.scrub.run import Shared, alone, scrub
 from tiering.segments.codec import encode_segment
 from tiering.segments.records import SegmentId, SegmentObjects, SegmentRecord, SegmentState
 from tiering.store.aux_file import AuxContents, encode_aux
@@ -156,7 +156,9 @@ class Kit:
 
     # Scrubbing
 
-    def scrub(self, ask: Ask | None = None, *, memory: Memory | None = None) -> Report:
+    def scrub(
+        self, ask: Ask | None = None, *, memory: Memory | None = None, shared: Shared = alone
+    ) -> Report:
         """One run, with the memory of the folder."""
         kept = memory or Memory(self.folder, now_ms=self.now_ms)
         self.now_ms += 1000
@@ -179,7 +181,9 @@ class Kit:
             self.on_checked(checked)
 
         try:
-            return scrub(ports, ask or Ask(), on_checked=tell, on_progress=self.progress.append)
+            return scrub(
+                ports, ask or Ask(), on_checked=tell, on_progress=self.progress.append, shared=shared
+            )
         finally:
             if memory is None:
                 kept.close()
