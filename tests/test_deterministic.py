@@ -72,6 +72,9 @@ EXECUTORS = (
     "seawall/policy/change_log/__init__.py",
     # restore to topic: its own topic of progress into where to go on
     "backup/topic/progress.py",
+    # shared scrub: tasks and answers, and which of them count. What a look comes to is the bucket's
+    "tiering/scrub/shared/board.py",
+    "tiering/scrub/shared/words.py",
     # scaler: the log that scalers share into the word on each group
     "workers/scaler/chain.py",
     "workers/scaler/codec.py",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 SEGMENTS, AUDIT, POLICY = "__seawall_segments", "__seawall_audit", "__seawall_policy"
+SCRUB, SCRUB_GROUP = "__seawall_scrub_", "seawall-scrub-workers"
 REMOTE_LOG = "__remote_log_metadata"
 OURS = "__seawall_"
 CHOSEN_TOPICS = "CHOSEN"  # those that are opted in: there are none before somebody says which
@@ -229,6 +230,22 @@ ROLES: tuple[Role, ...] = (
             "now_ms",
         ),
         doctor=True,
+    ),
+    Role(
+        name="scrub-worker",
+        does="`seawall tier scrub-worker`: reads segments for a scrub that hands them out.",
+        kafka=(
+            _right(
+                Resource.TOPIC,
+                SCRUB,
+                "Create DescribeConfigs Read Write",
+                "tasks, answers, and what was given up",
+                is_prefix=True,
+            ),
+            _right(Resource.CLUSTER, "", "Describe", "how many brokers a new topic has"),
+            _right(Resource.GROUP, SCRUB_GROUP, "Read", "tasks, each to one worker"),
+        ),
+        methods=("head", "read_range", "versions_page"),
     ),
     Role(
         name="operator",

@@ -133,6 +133,22 @@ def test_a_reader_reads_and_lists_and_changes_nothing(stores: Stores) -> None:
             act()
 
 
+def test_a_scrub_worker_looks_and_changes_nothing(stores: Stores) -> None:
+    """What a look takes, and not more: not even a marker."""
+    key, version_id = put(stores, "scrubbed")
+    store = stores("scrub-worker")
+
+    assert store.head(key).version_id == version_id
+    assert b"".join(store.read_range(key, version_id, 0, 10)) == b"x" * 10
+    assert key in {each.key for each in store.versions_page(PREFIX, None).entries}
+    with pytest.raises(Missing):
+        store.head(f"{PREFIX}nothing-here")
+    with pytest.raises(Denied):
+        store.put_new(f"{PREFIX}new", BODY, BODY.checksum)
+    with pytest.raises(Denied):
+        store.mark_deleted(key)
+
+
 def test_an_operator_restores_a_version_and_holds_it(stores: Stores) -> None:
     """A deleted object is put back from its version by the store itself; a legal hold is placed and seen."""
     key, version_id = put(stores, "restored")

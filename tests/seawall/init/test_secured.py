@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -37,6 +38,13 @@ from tests.cluster import produce
 from tests.seawall.cli.calling import Called, call
 from tests.seawall.init.around import LATEST, state
 from tests.seawall.init.around import acls as acls_of
+from tiering.scrub.shared.errors import SharedScrubError
+from tiering.scrub.shared.kafka import KafkaPost, KafkaVoice
+from tiering.scrub.shared.topics import GROUP
+from tiering.scrub.shared.topics.kafka import ensure_topics
+from tiering.scrub.shared.words import Answer, encode_word
+from tiering.segments.records import SegmentId
+from workers.consumer.kafka import KafkaSource
 
 pytestmark = pytest.mark.jvm
 
@@ -87,7 +95,7 @@ def secured(servers_folder: Path) -> Iterator[SecuredBroker]:
 def _allow(cluster: SecuredBroker) -> None:
     bindings = [
         binding
-        for name in ("reader", "agent-observe", "agent-tier", "agent-trim", "operator")
+        for name in ("reader", "agent-observe", "agent-tier", "agent-trim", "scrub-worker", "operator")
         for right in BY_NAME[name].kafka
         for binding in bindings_of(right, name)
     ]
@@ -333,6 +341,45 @@ def test_an_operator_applies_a_policy_and_a_reader_reads_it(secured: SecuredBrok
     assert applied.status == 0, applied.stderr
     shown = run_as(secured, "reader", "policy", "show")
     assert 'total_retention_ms = "1d"' in shown.stdout
+
+
+def test_a_scrub_worker_gets_tasks_and_answers_and_reads_nothing_else(secured: SecuredBroker) -> None:
+    """It makes the topics, joins its group, and says what it found; an operator deals out and hears it."""
+    worker, operator = as_librdkafka(secured, "scrub-worker"), as_librdkafka(secured, "operator")
+    names = ensure_topics(worker)
+    assert ensure_topics(operator) == names
+    segment_id, got = SegmentId("a-segment"), Got()
+    post, voice = KafkaPost(operator, names), KafkaVoice(worker, names)
+    source = KafkaSource({**worker, "group.id": GROUP}, [names.tasks])
+    with closing(post), closing(voice), closing(source):
+        post.send(segment_id, "run", b"a task")
+        source.open(got)
+        wait_until(
+            lambda: bool(source.poll(10, 0.1).records),
+            name=names.tasks,
+            wanted="the task",
+            deadline_s=WORK_DEADLINE_S,
+        )
+        answer = Answer(run="run", segment_id=segment_id, worker="w", refused="a test")
+        voice.say(answer)
+        wait_until(
+            lambda: encode_word(answer) in post.receive(0.1),
+            name=names.answers,
+            wanted="the answer",
+            deadline_s=WORK_DEADLINE_S,
+        )
+    stranger = as_librdkafka(secured, "topics-only")
+    with pytest.raises(SharedScrubError):
+        ensure_topics(stranger)
+
+
+class Got:
+    """Hears of an assignment, and has nothing to do with it."""
+
+    def assigned(self, starts: object) -> None:
+        pass
+
+    revoked = lost = committed = assigned
 
 
 def test_kafkas_own_tool_takes_the_script_and_makes_the_rights_of_the_role(

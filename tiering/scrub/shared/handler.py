@@ -7,6 +7,7 @@
 | the store does not answer after that, either | its objects: unclear | Done |
 | nobody waits for it any more, or the worker has another bucket | refused | Skip |
 | it cannot be read | refused, where a header and the key say of what | DeadLetter |
+| looking raises what nobody foresaw, DEFECT_TRIES times | refused | DeadLetter |
 | the topic of answers does not take the answer | kept, and sent again | Retry |
 | the worker ends | none: another one gets the task | Retry |
 
@@ -31,6 +32,7 @@ from workers.consumer.records import Record
 
 STORE_RETRIES = 2
 STORE_RETRY_S = 10.0
+DEFECT_TRIES = 3
 SAY_AGAIN_S = 5.0
 UNSAID_MAX = 10_000
 
@@ -83,6 +85,11 @@ class Looking:
                 return Retry(SAY_AGAIN_S)
             why = "the time that the coordinator waits was up while it was read"
             return self._said(key, self._refusal(*key, why), Skip(why))
+        except Exception as defect:  # a worker's edge: whoever waits for the answer hears of it
+            if record.attempt + 1 < DEFECT_TRIES:
+                raise
+            why = f"looking at it failed: {type(defect).__name__}: {defect}"
+            return self._said(key, self._refusal(*key, why), DeadLetter(why))
         if looked.no_answer and record.attempt < STORE_RETRIES:
             return Retry(self._store_retry_s)
         self._tell("scrub_look_ended", task)

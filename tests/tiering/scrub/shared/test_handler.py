@@ -14,7 +14,7 @@ from tests.tiering.store.hands import Hands
 from tests.tiering.store.memory import MemoryStore
 from tiering.outcome import Failed, Inconclusive, Verified
 from tiering.scrub.look import Objects, size_of
-from tiering.scrub.shared.handler import STORE_RETRIES, Looking, Unsaid
+from tiering.scrub.shared.handler import DEFECT_TRIES, STORE_RETRIES, Looking, Unsaid
 from tiering.scrub.shared.words import HEADER, Answer, Task, encode_task
 from tiering.segments.records import SegmentRecord
 from tiering.store.errors import Unavailable
@@ -157,6 +157,25 @@ def test_what_cannot_be_read_is_a_dead_letter_and_its_coordinator_hears_of_it(va
     [answer] = worker.answers
     assert (answer.run, answer.segment_id) == ("r", "segment")
     assert answer.refused is not None
+
+
+def test_a_defect_in_looking_is_told_and_buried(kit: Kit) -> None:
+    """Raised to the consumer, which tries again, and then no more: whoever waits for an answer has one."""
+    value = encode_task(task_of(kit.copy()))
+
+    def defect() -> None:
+        raise ZeroDivisionError("somewhere in a reader")
+
+    worker = Worker(Ends(kit, defect))
+
+    for attempt in range(DEFECT_TRIES - 1):
+        with pytest.raises(ZeroDivisionError):
+            worker.gets(value, attempt=attempt)
+    ended = worker.gets(value, attempt=DEFECT_TRIES - 1)
+
+    assert isinstance(ended, DeadLetter)
+    assert [each.refused for each in worker.answers] == [ended.reason]
+    assert "ZeroDivisionError" in ended.reason
 
 
 class Ends:
