@@ -77,7 +77,6 @@ class Scene:
     objects: Objects | None = None
     rate: int | None = None
     meanwhile: Callable[[Scene], None] = lambda _: None
-    is_mute: bool = False
     answers: list[bytes] = field(default_factory=list)
     handled: int = 0
 
@@ -130,9 +129,8 @@ class Scene:
         self.world.turns(2)
         self.meanwhile(self)
         self.world.clock.advance(0.05)
-        if not self.is_mute:
-            for member in self.world.members:
-                self.answers.append(encode_word(Hail(worker=member.name, threads=2)))
+        for member in self.world.members:
+            self.answers.append(encode_word(Hail(worker=member.name, threads=2)))
         found, self.answers = self.answers, []
         if not found:
             self.world.clock.advance(timeout_s)
