@@ -23,6 +23,7 @@ from backup.plan.values import Piece, PlanBody
 from rules.identity import ObjectRef
 from tiering.log.errors import LogFormatError
 from tiering.reader.interface import TieredLog
+from tiering.scrub.stream import whole
 from tiering.segments.coverage import Coverage
 from tiering.segments.frontier import Frontier, Range, Stop
 from tiering.segments.keys import segment_key
@@ -37,9 +38,12 @@ from tiering.store.interface import CHECKSUM_ALGORITHM, checksum_text, crc64
 class PieceBytes(Protocol):
     """The bytes of pieces."""
 
-    def segment(self, piece: Piece) -> Iterator[bytes]:
-        """The segment's `.log`, whole, in pieces as they come; raises PieceUnreadable at the latest behind
-        the last of them, so that nothing may be used before it has ended."""
+    def segment(self, piece: Piece) -> Iterator[memoryview]:
+        """The segment's `.log`, whole, in pieces that are there until the next is asked for.
+
+        Raises PieceUnreadable at the latest behind the last of them, so that nothing may be used before it
+        has ended.
+        """
 
     def side_files(self, piece: Piece) -> AuxContents:
         """What stood beside it: indexes, producer snapshot, epochs, aborted transactions. All checked."""
@@ -48,7 +52,7 @@ class PieceBytes(Protocol):
 class Versions(Protocol):
     """The bucket, as this reads it. PatientStore is one."""
 
-    def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[bytes]: ...
+    def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[memoryview]: ...
 
 
 class StoredPieces:
@@ -57,13 +61,13 @@ class StoredPieces:
     def __init__(self, objects: Versions, pace: Callable[[int], object] = lambda _: None) -> None:
         self._objects, self._pace = objects, pace
 
-    def segment(self, piece: Piece) -> Iterator[bytes]:
+    def segment(self, piece: Piece) -> Iterator[memoryview]:
         return self._checked(piece.log_object)
 
     def side_files(self, piece: Piece) -> AuxContents:
         ref = piece.aux_object
         try:
-            found = read_aux(b"".join(self._checked(ref)))
+            found = read_aux(whole(self._checked(ref)))
         except LogFormatError as broken:
             raise PieceUnreadable(key=ref.key, version_id=ref.version_id, why=str(broken)) from broken
         said, wanted = (
@@ -75,7 +79,7 @@ class StoredPieces:
             raise PieceUnreadable(key=ref.key, version_id=ref.version_id, why=why)
         return found
 
-    def _checked(self, ref: ObjectRef) -> Iterator[bytes]:
+    def _checked(self, ref: ObjectRef) -> Iterator[memoryview]:
         crc = came_bytes = 0
         try:
             for part in self._objects.stream(ref.key, ref.version_id or "null", 0, ref.size_bytes):

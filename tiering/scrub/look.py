@@ -25,7 +25,7 @@ from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Verified
 from tiering.scrub.contents import aux_problems, json_problems, log_problems
 from tiering.scrub.damage import Checked, Damage, Reason, problem
 from tiering.scrub.presence import absence
-from tiering.scrub.stream import windows_of
+from tiering.scrub.stream import whole, windows_of
 from tiering.segments.records import SegmentRecord
 from tiering.store.aux_file import SIZE_BYTES_MAX as AUX_BYTES_MAX
 from tiering.store.errors import (
@@ -49,7 +49,7 @@ class Objects(Protocol):
 
     def head(self, key: str, version_id: str | None = None) -> Stored: ...
 
-    def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[bytes]: ...
+    def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[memoryview]: ...
 
     def list_versions(self, prefix: str) -> Iterator[ListedVersion]: ...
 
@@ -208,7 +208,7 @@ class Looker:
                 found = scan_steps(
                     windows_of(coming, ref.size_bytes),
                     size_bytes=ref.size_bytes,
-                    reread=lambda at, size: b"".join(self._bytes(ref, at, at + size, read)),
+                    reread=lambda at, size: whole(self._bytes(ref, at, at + size, read)),
                     base_offset=record.base_offset,
                     limit_offset=record.end_offset,
                     compaction=Compaction.NEVER,  # what was ever compacted is not tiered
@@ -224,7 +224,7 @@ class Looker:
         detail = f"{ref.checksum} by the record, {coming.checksum} of the bytes that came"
         return [problem(Damage.CHECKSUM, detail), *inside]
 
-    def _bytes(self, ref: ObjectRef, start: int, end: int, read: _Count) -> Iterator[bytes]:
+    def _bytes(self, ref: ObjectRef, start: int, end: int, read: _Count) -> Iterator[memoryview]:
         assert ref.version_id is not None
         for piece in self._objects.stream(ref.key, ref.version_id, start, end):
             read.size_bytes += len(piece)
@@ -256,11 +256,11 @@ def _stated(ref: ObjectRef, stored: Stored) -> Iterator[Problem]:
 class _Coming:
     """Pieces on their way, and the checksum of what has come."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, pieces: Iterator[memoryview]) -> None:
         self._pieces = pieces
         self._crc = 0
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[memoryview]:
         for piece in self._pieces:
             self._crc = crc64(piece, self._crc)
             yield piece

@@ -17,7 +17,7 @@ from tiering.log.windows import BATCH_BYTES_MAX, ChainBreak, Window, walk
 _read_length = struct.Struct(">i").unpack_from
 
 
-def windows_of(pieces: Iterable[bytes], size_bytes: int) -> Iterator[Window | ChainBreak]:
+def windows_of(pieces: Iterable[memoryview], size_bytes: int) -> Iterator[Window | ChainBreak]:
     """`size_bytes` is what all pieces come to."""
     position = 0  # of the first batch that no window held yet
     kept = bytearray()  # what has come of that batch
@@ -30,13 +30,13 @@ def windows_of(pieces: Iterable[bytes], size_bytes: int) -> Iterator[Window | Ch
             wanted_bytes = _wanted_bytes(kept)
             if not HEADER_BYTES <= wanted_bytes <= min(BATCH_BYTES_MAX, size_bytes - position):
                 break
-            at += _take(kept, memoryview(piece)[at:], wanted_bytes)
+            at += _take(kept, piece[at:], wanted_bytes)
             if len(kept) < wanted_bytes:
                 continue
             with memoryview(kept) as whole:
                 yield Window(start=position, buffer=whole, bounds=[0, wanted_bytes])
             position += wanted_bytes
-        with memoryview(piece)[at:] as view:
+        with piece[at:] as view:
             bounds = walk(view, len(view))
             if len(bounds) > 1:
                 yield Window(start=position, buffer=view, bounds=bounds)
@@ -46,7 +46,15 @@ def windows_of(pieces: Iterable[bytes], size_bytes: int) -> Iterator[Window | Ch
         yield ChainBreak(position=position, size_bytes=size_bytes)
 
 
-def _take(kept: bytearray, piece: bytes | memoryview, wanted_bytes: int) -> int:
+def whole(pieces: Iterable[memoryview]) -> bytes:
+    """All of them: each is gone when the next one comes."""
+    kept = bytearray()
+    for piece in pieces:
+        kept += piece
+    return bytes(kept)
+
+
+def _take(kept: bytearray, piece: memoryview, wanted_bytes: int) -> int:
     """Fill up what is kept to `wanted_bytes`, as far as the piece goes; how much of it that took."""
     taken = piece[: max(0, wanted_bytes - len(kept))]
     kept += taken

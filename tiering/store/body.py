@@ -1,11 +1,16 @@
-"""Content dressed as the file that an SDK wants for the body of a request.
+"""Bodies on their way: content dressed as the file that an SDK sends, and an answer read into given memory.
 
-Owns the difference between the two: content is iterated, a file is read. It knows no SDK.
+Owns the difference between what we have and what the SDK wants. It makes no request.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from http.client import HTTPException
+from typing import Any, cast
+
+from botocore.exceptions import ResponseStreamingError
+from botocore.response import StreamingBody
 
 from tiering.store.errors import StoreError
 from tiering.store.interface import Content
@@ -52,3 +57,20 @@ class FileBody:
             raise OSError(f"a body can only be sent from its start, not from {position}")
         self._pieces, self._position = iter(self._content), 0
         return 0
+
+
+def filled(body: StreamingBody, into: memoryview) -> Iterator[int]:
+    """How many bytes of the answer stand at the beginning of `into`, again and again until its end.
+
+    They come from the connection's own reader, which is botocore's private matter: by its public ways each
+    piece is fresh memory, which costs as much as reading does (measured: bench/scrub.py).
+    """
+    answer = cast(Any, body)._raw_stream
+    reader = answer._fp
+    try:
+        while count := reader.readinto(into):
+            yield count
+    except (OSError, HTTPException) as broken:
+        raise ResponseStreamingError(error=broken) from broken
+    if not reader.length:
+        answer.release_conn()  # to its pool: all of it was read

@@ -130,6 +130,9 @@ class ObjectStore(Protocol):
     def read_range(self, key: str, version_id: str, start: int, end: int) -> Iterator[bytes]:
         """The bytes `[start, end)` of a version, in pieces; all of them, or an error."""
 
+    def pour(self, key: str, version_id: str, start: int, end: int, into: memoryview) -> Iterator[memoryview]:
+        """The same, each piece as the beginning of `into`, where it is until the next one is asked for."""
+
     def keys_page(self, prefix: str, token: PageToken | None) -> Page[ListedKey]: ...
 
     def versions_page(self, prefix: str, token: PageToken | None) -> Page[ListedVersion]: ...

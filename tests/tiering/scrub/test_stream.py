@@ -26,9 +26,12 @@ CONTENT = b"".join(batch(base, size) for base, size in enumerate(SIZES))
 CUTS = st.lists(st.integers(1, len(CONTENT) - 1), max_size=12, unique=True).map(sorted)
 
 
-def pieces_of(content: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
+def pieces_of(content: bytes, cuts: Sequence[int]) -> Iterator[memoryview]:
+    """All in the same memory: what is kept of one without a copy is wrong when the next one comes."""
+    room = memoryview(bytearray(len(content)))
     for start, end in pairwise([0, *(each for each in cuts if each < len(content)), len(content)]):
-        yield content[start:end]
+        room[: end - start] = content[start:end]
+        yield room[: end - start]
 
 
 def streamed(content: bytes, cuts: Sequence[int]) -> SegmentScan:

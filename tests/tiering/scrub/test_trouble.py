@@ -156,7 +156,7 @@ class Meddled:
         self._before(key)
         return self._store.head(key, version_id)
 
-    def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[bytes]:
+    def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[memoryview]:
         self._before(key)
         return self._store.stream(key, version_id, start, end)
 
@@ -292,7 +292,7 @@ def test_one_object_that_may_not_be_read_ends_nothing(kit: Kit) -> None:
     denied = {record.key_stem for record in records[:7]}
 
     class Denying(Meddled):
-        def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[bytes]:
+        def stream(self, key: str, version_id: str, start: int, end: int) -> Iterator[memoryview]:
             if key.rpartition(".")[0] in denied:
                 raise Denied(bucket="memory", key=key, operation="read", why="403")
             return super().stream(key, version_id, start, end)

@@ -6,6 +6,7 @@ the field's text as its reason. None of these may be one on which an overwrite o
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from abc import ABC, abstractmethod
@@ -175,6 +176,38 @@ class StoreContract(ABC):
         found = b"".join(store.read_range(ref.key, ref.version_id, start, end))
 
         assert found == content[start:end]
+
+    @pytest.mark.parametrize(("start", "end"), [(0, 10), (5, 6), (3, 3000), (0, 1024), (2999, 3000)])
+    def test_a_range_is_poured_into_given_memory(
+        self, store: ObjectStore, prefix: str, start: int, end: int
+    ) -> None:
+        """The same bytes, each piece the beginning of that memory; and whoever asks next is answered."""
+        content = bytes(range(200)) * 15
+        ref = put(store, f"{prefix}a", content)
+        assert ref.version_id is not None
+        room = bytearray(1024)
+        found = []
+
+        for piece in store.pour(ref.key, ref.version_id, start, end, memoryview(room)):
+            assert room.startswith(bytes(piece))
+            found.append(bytes(piece))
+
+        assert b"".join(found) == content[start:end]
+        assert store.head(ref.key).size_bytes == len(content)
+
+    def test_what_is_poured_may_be_left(self, store: ObjectStore, prefix: str) -> None:
+        """Whoever stops in the middle leaves nothing behind that the next answer would be taken for."""
+        content = os.urandom(3_000_000)
+        ref = put(store, f"{prefix}a", content)
+        assert ref.version_id is not None
+        for _ in range(3):
+            pieces = store.pour(ref.key, ref.version_id, 0, len(content), memoryview(bytearray(1000)))
+            assert content.startswith(bytes(next(pieces)))
+            del pieces
+
+        found = b"".join(store.read_range(ref.key, ref.version_id, 0, len(content)))
+
+        assert found == content
 
     def test_a_range_past_the_end_is_an_error(self, store: ObjectStore, prefix: str) -> None:
         """Nothing is made up where the object has no bytes."""

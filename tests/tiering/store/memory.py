@@ -170,6 +170,11 @@ class MemoryStore:
         for at in range(0, len(wanted), READ_PIECE_BYTES):
             yield wanted[at : at + READ_PIECE_BYTES]
 
+    def pour(self, key: str, version_id: str, start: int, end: int, into: memoryview) -> Iterator[memoryview]:
+        for piece in self.read_range(key, version_id, start, end):
+            into[: len(piece)] = piece
+            yield into[: len(piece)]
+
     def keys_page(self, prefix: str, token: PageToken | None) -> Page[ListedKey]:
         with self.kept.lock:
             self._note("list keys", prefix)

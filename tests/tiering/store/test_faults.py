@@ -233,6 +233,19 @@ def test_a_read_that_is_cut_off_is_asked_for_again(wire: Wire, small: Path) -> N
     assert [retried.attempt for retried in wire.retries[:2]] == [1, 2]
 
 
+def test_a_stream_whose_answers_are_lost_goes_on(wire: Wire, large: Path) -> None:
+    """Lost before its first byte, and hung: every byte comes, once and in order."""
+    uploaded = wire.upload(large)
+    assert uploaded.ref.version_id is not None
+    wire.proxy.break_next(Fault.LOSE_ANSWER, method="GET")
+    wire.proxy.break_next(Fault.HANG, method="GET")
+
+    coming = wire.hasty.stream(wire.key, uploaded.ref.version_id, 0, uploaded.ref.size_bytes)
+
+    assert b"".join(bytes(piece) for piece in coming) == large.read_bytes()
+    assert len(wire.retries) >= 2
+
+
 def test_a_store_that_is_gone_says_so(wire: Wire, small: Path) -> None:
     """A refused connection is Unavailable, not a traceback of the SDK."""
     wire.proxy.close()
