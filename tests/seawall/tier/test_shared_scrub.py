@@ -149,14 +149,18 @@ def letter_of(broker: LocalCluster, value: bytes) -> dict[str, bytes]:
 def test_two_workers_of_which_one_is_killed_find_what_one_process_finds(
     tiered: Tiered, broker: LocalCluster, place: Place
 ) -> None:
-    """kill -9 in the middle of its work: the other takes over what it held, and each object ends as it does
-    for a scrub by itself, the damaged one and the missing one too. What is no task is a dead letter with its
-    reason, and holds up nobody. A worker ends in order on SIGTERM."""
+    """Killed (-9) at work, the other takes over, stopped until then: each object ends as it does alone.
+
+    The damaged one and the missing one too. What is no task is a dead letter with its reason, and holds up
+    nobody. A worker ends in order on SIGTERM.
+    """
     alone = said(place.scrub("--json", "--all", state="alone"))
     ensure_topics({"bootstrap.servers": broker.bootstrap})
     kafka.produce(broker.bootstrap, Names().tasks, [GARBAGE])
     with place.worker("first") as first, place.worker("second") as second:
-        second.process.send_signal(signal.SIGSTOP)  # until the first, which has all partitions, is dead
+        first.wait_for("scrub_worker", 1)
+        second.wait_for("scrub_worker", 1)
+        second.process.send_signal(signal.SIGSTOP)  # until the first is dead: so each of them does a part
 
         def kill() -> None:
             first.wait_for("scrub_look_begun", 4)
@@ -165,7 +169,7 @@ def test_two_workers_of_which_one_is_killed_find_what_one_process_finds(
 
         killing = threading.Thread(target=kill)
         killing.start()
-        ran = place.scrub("--workers", "kafka", "--wait", "60s", "--json", "--all", *RATE, state="shared")
+        ran = place.scrub("--workers", "kafka", "--wait", "120s", "--json", "--all", *RATE, state="shared")
         killing.join()
         second.process.terminate()
         status = second.process.wait(DEADLINE_S)

@@ -136,7 +136,7 @@ def test_silence_is_counted_from_when_somebody_listens() -> None:
     assert made.is_quiet(500.0 + QUIET_S)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     rate=st.integers(1, 1000),
     acts=st.lists(

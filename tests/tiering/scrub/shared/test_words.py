@@ -80,21 +80,21 @@ TASK = Task(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(task=TASKS)
 def test_a_task_comes_back_with_its_whole_record(task: Task) -> None:
     """What is not understood of the record, too: the worker has the very record of the coordinator."""
     assert decode_task(encode_task(task), "a task") == task
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(word=ANSWERS | HAILS)
 def test_an_answer_and_a_hail_come_back(word: Answer | Hail) -> None:
     """Whatever was found, down to each problem's place."""
     assert decode_word(encode_word(word), "a word") == word
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(content=st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
 def test_whatever_lies_in_the_topics_is_refused_as_one_kind_of_error(content: bytes) -> None:
     """Others may write there: a reader raises nothing else."""
