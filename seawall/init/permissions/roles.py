@@ -87,6 +87,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "abort_parts": ("abort_multipart_upload",),
     "head": ("head_object",),
     "read_range": ("get_object",),
+    "pour": ("get_object",),
     "keys_page": ("list_objects_v2",),
     "versions_page": ("list_object_versions",),
     "uploads_page": ("list_multipart_uploads",),
@@ -222,6 +223,7 @@ ROLES: tuple[Role, ...] = (
         methods=(
             "head",
             "read_range",
+            "pour",
             "keys_page",
             "versions_page",
             "uploads_page",
@@ -245,7 +247,7 @@ ROLES: tuple[Role, ...] = (
             _right(Resource.CLUSTER, "", "Describe", "how many brokers a new topic has"),
             _right(Resource.GROUP, SCRUB_GROUP, "Read", "tasks, each to one worker"),
         ),
-        methods=("head", "read_range", "versions_page"),
+        methods=("head", "read_range", "pour", "versions_page"),
     ),
     Role(
         name="operator",
@@ -259,6 +261,7 @@ ROLES: tuple[Role, ...] = (
         methods=(
             "head",
             "read_range",
+            "pour",
             "keys_page",
             "versions_page",
             "uploads_page",
