@@ -79,7 +79,7 @@ def _one(spark: SparkSession, root: Path, faulty_every: int) -> None:
     as_of_ms = add_day(spark, str(root), fleet, 1)
     summary = run.next(as_of_ms)
     events = spark.read.format("delta").load(f"{root}/{EVENTS}")
-    day = told(events.where(f"observed_at_ms > {as_of_ms - 86_400_000}"))
+    day = told(events.where(f"observed_at_ms >= {as_of_ms - 86_400_000}"))
     carried = spark.read.format("delta").load(f"{root}/{STATEMENTS}").where("run = 1 AND calm IS NOT NULL")
 
     def screened() -> None:

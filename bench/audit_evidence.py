@@ -21,6 +21,7 @@ BROKERS = 3
 FIRST_TURNS = 8  # seen, a baseline, six closed segments
 T0_MS = 1_763_424_000_000
 DAY_MS = 86_400_000
+FIRST_MS = T0_MS + DAY_MS - 60_000  # so late in the day that nobody counts as silent at its end
 DAY = "2025-11-18"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 SEGMENT = 1_000
@@ -93,7 +94,7 @@ def _first(spark: SparkSession, fleet: Fleet) -> DataFrame:
     closed = turn - 2
     kind = F.when(turn == 0, "replica_started").when(turn == 1, "log_baseline").otherwise("segment_closed")
     body = F.when(turn == 0, _started()).when(turn == 1, _baseline(F.lit(6 * SEGMENT)))
-    at_ms = F.lit(T0_MS + DAY_MS // 2) + turn
+    at_ms = F.lit(FIRST_MS) + turn
     of_replicas = _of_replicas(spark, fleet, FIRST_TURNS, 0, 0).withColumns(
         {"kind": kind, "occurred_at_ms": at_ms, "observed_at_ms": at_ms}
     )
@@ -193,8 +194,8 @@ def _of_metadata(spark: SparkSession, fleet: Fleet) -> DataFrame:
                 "log_seq": F.lit(0),
                 "event_id": F.concat(F.lit("metadata-"), F.col("log")),
                 "payload_hash": F.xxhash64("log"),
-                "occurred_at_ms": F.lit(T0_MS + DAY_MS // 2 - 1),
-                "observed_at_ms": F.lit(T0_MS + DAY_MS // 2 - 1),
+                "occurred_at_ms": F.lit(FIRST_MS - 1),
+                "observed_at_ms": F.lit(FIRST_MS - 1),
                 "body": _json(
                     source="kraft",
                     metadata_offset=F.col("log") + 1,

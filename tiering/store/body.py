@@ -6,11 +6,7 @@ Owns the difference between what we have and what the SDK wants. It makes no req
 from __future__ import annotations
 
 from collections.abc import Iterator
-from http.client import HTTPException
-from typing import Any, cast
-
-from botocore.exceptions import ResponseStreamingError
-from botocore.response import StreamingBody
+from typing import Any
 
 from tiering.store.errors import StoreError
 from tiering.store.interface import Content
@@ -59,18 +55,15 @@ class FileBody:
         return 0
 
 
-def filled(body: StreamingBody, into: memoryview) -> Iterator[int]:
+def filled(answer: Any, into: memoryview) -> Iterator[int]:
     """How many bytes of the answer stand at the beginning of `into`, again and again until its end.
 
-    They come from the connection's own reader, which is botocore's private matter: by its public ways each
-    piece is fresh memory, which costs as much as reading does (measured: bench/scrub.py).
+    `answer` is urllib3's. They come from the connection's own reader, which is its private matter: by its
+    public ways each piece is fresh memory, which costs as much as reading does (measured: bench/scrub.py).
+    Raises OSError and HTTPException.
     """
-    answer = cast(Any, body)._raw_stream
     reader = answer._fp
-    try:
-        while count := reader.readinto(into):
-            yield count
-    except (OSError, HTTPException) as broken:
-        raise ResponseStreamingError(error=broken) from broken
+    while count := reader.readinto(into):
+        yield count
     if not reader.length:
         answer.release_conn()  # to its pool: all of it was read

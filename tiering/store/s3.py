@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import boto3
@@ -183,9 +184,13 @@ class S3Store:
             yield from body.iter_chunks(READ_PIECE_BYTES)
 
     def pour(self, key: str, version_id: str, start: int, end: int, into: memoryview) -> Iterator[memoryview]:
-        with self._asking("read", key), closing(self._answer(key, version_id, start, end)) as body:
-            for count in filled(body, into):
-                yield into[:count]
+        with self._asking("read", key), self._answer(key, version_id, start, end) as answer:
+            try:
+                for count in filled(answer, into):
+                    yield into[:count]
+            except (OSError, HTTPException) as broken:
+                why = f"the answer broke off: {broken}"
+                raise Unavailable(bucket=self.bucket, key=key, operation="read", why=why) from broken
 
     def keys_page(self, prefix: str, token: PageToken | None) -> Page[ListedKey]:
         more: dict[str, Any] = {"ContinuationToken": token[0]} if token else {}
