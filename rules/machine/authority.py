@@ -14,7 +14,7 @@ Owns these questions. Invariant: an answer that evidence does not give is None, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -225,10 +225,9 @@ def _adopted_value(state: LogState, key: str) -> int | None:
     )
 
 
-def _in_force(timeline: Iterable[Setting], from_ms: int, to_ms: int) -> Iterator[Setting]:
-    every = list(timeline)
-    for at, setting in enumerate(every):
-        until = every[at + 1].at_ms if at + 1 < len(every) else 2**62
+def _in_force(timeline: Sequence[Setting], from_ms: int, to_ms: int) -> Iterator[Setting]:
+    for at, setting in enumerate(timeline):
+        until = timeline[at + 1].at_ms if at + 1 < len(timeline) else 2**62
         if setting.not_before_ms <= to_ms and from_ms <= until:
             yield setting
 
@@ -239,6 +238,8 @@ def _defaults_of(state: LogState, broker_id: int, key: str, from_ms: int, to_ms:
         return [int(each.value) for each in _in_force(timeline, from_ms, to_ms) if each.value is not None]
     for name, unit_ms in _TIME_DEFAULTS:
         timeline = state.config.get(f"broker:{broker_id}|{name}", ())
+        if not timeline:  # of nearly all, and asked after each event
+            continue
         told = [each.value for each in _in_force(timeline, from_ms, to_ms) if each.value is not None]
         if told:
             return [int(each) * unit_ms if int(each) >= 0 else UNLIMITED for each in told]
