@@ -34,7 +34,8 @@ def process(folder: Path, name: str, *arguments: str) -> Iterator[Path]:
     """One of Spark's own servers; its log. Ended at the end."""
     jars = Path(pyspark.__file__).parent / "jars"
     log = folder / f"{name}.log"
-    environ = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    found = {"SPARK_HOME": str(jars.parent), "SPARK_SCALA_VERSION": "2.13"}  # by Spark's scripts, elsewhere
+    environ = {**os.environ, **found, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     command = [str(find_java().path), "-Xmx256m", "-cp", f"{jars}/*", *arguments]
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environ) as running:
         try:
