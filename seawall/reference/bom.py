@@ -26,7 +26,7 @@ _JAR = re.compile(r"(?P<name>.+?)-(?P<version>\d[\w.+-]*)\.jar")
 
 
 def bom() -> dict[str, Any]:
-    components = [*_packages(PINS.read_text(encoding="utf-8")), *_jars()]
+    components = [*packages(PINS.read_text(encoding="utf-8")), *_jars()]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -45,7 +45,7 @@ def bom() -> dict[str, Any]:
     }
 
 
-def _packages(pins: str) -> Iterator[dict[str, Any]]:
+def packages(pins: str) -> Iterator[dict[str, Any]]:
     """A version's files are many, one a platform: they are references by their hashes."""
     for name, block in sorted(blocks(pins).items()):
         for pinned, marker, hashes in _versions(block):

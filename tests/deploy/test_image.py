@@ -24,7 +24,7 @@ IMAGE = DEPLOY / "image"
 SERVICES = {"kafka", "s3"}  # that are not ours
 
 
-def _module(path: Path) -> ModuleType:
+def module_at(path: Path) -> ModuleType:
     """A program without a name that Python would import it by."""
     loader = SourceFileLoader(path.stem.replace("-", "_"), str(path))
     spec = importlib.util.spec_from_loader(loader.name, loader)
@@ -38,7 +38,7 @@ def _stages() -> dict[str, list[tuple[str, str]]]:
     """The Dockerfile's steps by stage."""
     found: dict[str, list[tuple[str, str]]] = {}
     steps: list[tuple[str, str]] = []
-    for word, rest in _module(IMAGE / "try-in-chroot").steps((IMAGE / "Dockerfile").read_text()):
+    for word, rest in module_at(IMAGE / "try-in-chroot").steps((IMAGE / "Dockerfile").read_text()):
         if word == "FROM":
             steps = found.setdefault(rest.partition(" AS ")[2], [])
         steps.append((word, rest))
@@ -90,7 +90,7 @@ def test_nobody_in_the_image_is_root() -> None:
 )
 def test_the_health_check_asks_the_service_that_runs(words: list[str], place: str | None) -> None:
     """By the verb, at the port that is its default; a job is asked nothing; a variable names another."""
-    healthy = _module(IMAGE / "healthy.py")
+    healthy = module_at(IMAGE / "healthy.py")
 
     assert healthy.url(words, {}) == place
     assert healthy.url(words, {"HEALTH_URL": "http://x/"}) == "http://x/"
