@@ -136,7 +136,7 @@ class AuditRun:
         standing = table.standing()
         if not standing.next_offsets:
             raise NothingIngested(table=path)
-        replayed = {} if before is None else table.replayed_after(before.commit)
+        replayed = {} if before is None else table.replayed_after(before.commit, standing.number)
         return Reach(
             offsets=standing.next_offsets,
             commit=standing.number,

@@ -91,17 +91,24 @@ class EvidenceTable:
         return self._spark.read.format("delta").load(self.path)
 
     def standing(self) -> Standing:
-        """From the table alone: its last mark, or where none is left in the history, its rows."""
+        """From the table alone: its last mark, or where none is left in the history, its rows.
+
+        While ingest goes on, the mark may be of a commit behind the one whose number was read.
+        """
         number = self._last_number()
         mark = self._last_mark() if number >= 0 else None
-        if number < 0 or mark is not None:
-            return Standing(number=number, mark=mark, next_offsets=dict(mark.next_offsets) if mark else {})
+        if mark is not None:
+            return Standing(number=max(number, mark.number), mark=mark, next_offsets=dict(mark.next_offsets))
+        if number < 0:
+            return Standing(number=number, mark=None, next_offsets={})
         return Standing(number=number, mark=None, next_offsets=self.offsets_by_rows())
 
-    def replayed_after(self, number: int) -> dict[int, list[Range]]:
-        """What commits after that one took up from the quarantine: offsets below where the table stood."""
+    def replayed_after(self, number: int, last: int) -> dict[int, list[Range]]:
+        """What commits behind that one up to the last took up from the quarantine: offsets below where the
+        table stood."""
         found: dict[int, list[Range]] = {}
-        for mark in takewhile(lambda mark: mark.number > number, self._marks()):
+        behind = takewhile(lambda mark: mark.number > number, self._marks())
+        for mark in (each for each in behind if each.number <= last):
             for partition, each in mark.replayed.items():
                 found.setdefault(partition, []).extend(each)
         return {partition: sorted(each) for partition, each in sorted(found.items())}

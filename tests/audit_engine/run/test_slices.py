@@ -13,6 +13,7 @@ from audit_engine.run.reading.spark import Verdicts
 from audit_engine.run.spent.spark import remove_spent_states
 from audit_engine.tables.columns import EVENTS
 from audit_engine.tables.results import STATE
+from audit_engine.tables.spark import EvidenceTable
 from rules.machine import Terms, Told
 from rules.machine.verdict import Verdict
 from tests.audit_engine.run.evidence import Evidence
@@ -61,6 +62,28 @@ def test_rows_under_a_day_that_is_long_past_are_judged_all_the_same(
     spark.sql(f"{alter}'true')")
     with pytest.raises(SliceIncomplete):
         audit.again(2)
+
+
+def test_what_ingest_adds_while_a_run_is_cut_is_not_half_of_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a look at the table's last number and one at its last offsets a commit comes, as beside any
+    ingest that goes on: both are of one commit, and all rows of it are judged."""
+    slices, moments = days(fixture("none"), 2)
+    evidence = Evidence(spark, tmp_path)
+    evidence.add(slices[0])
+    honest = EvidenceTable._last_number
+
+    def overtaken(table: EvidenceTable) -> int:
+        number = honest(table)
+        monkeypatch.setattr(EvidenceTable, "_last_number", honest)
+        evidence.add(slices[1])
+        return number
+
+    monkeypatch.setattr(EvidenceTable, "_last_number", overtaken)
+    ran = evidence.audit(Terms()).next(moments[1])
+
+    assert (ran.events, ran.verdict) == (len(slices[0]) + len(slices[1]), Verdict.PASS)
 
 
 @pytest.mark.long  # six runs
