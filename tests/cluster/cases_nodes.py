@@ -89,11 +89,13 @@ def forked(cluster: LocalCluster, keep: Keep) -> Written:
     )
     after = Writer(cluster, topic, "after")
     after.send_all(texts(60, seed=3))
-    for node_id in others:
-        cluster.pause(node_id)
+    # Nothing may be written while it is copied, file by file: the controller's log is one of them.
+    still = [*(cluster.nodes[node_id] for node_id in others), cluster.controller]
+    for node in still:
+        node.process.pause()
     keep("forked-divergent")
-    for node_id in others:
-        cluster.resume(node_id)
+    for node in still:
+        node.process.resume()
     cluster.restart(old)
     _wait_for_replicas(cluster, topic, 3)
     fork = min(record.offset for record in after.acknowledged)

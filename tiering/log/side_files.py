@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 from tiering.log.batch import HEADER_BYTES, read_header
 from tiering.log.checkpoints import OFFSET_CHECKPOINTS, read_leader_epoch_checkpoint, read_offset_checkpoint
@@ -26,12 +28,20 @@ PROBLEMS_KEPT_MAX = 20
 # An index is bounded by segment.index.bytes (10 MiB by default), a snapshot by the producers of a partition.
 SIDE_FILE_BYTES_MAX = 256 * 1024 * 1024
 
+Content: TypeAlias = bytes | Outcome
 
-def check_side_file(file: LogFile, segment: SegmentScan | None, depth: Depth) -> Outcome:
-    """A live file of a partition directory; `segment` is what its segment's scan gave, if it has one."""
+
+def check_side_file(
+    file: LogFile, segment: SegmentScan | None, depth: Depth, *, content: Content | None = None
+) -> Outcome:
+    """A live file of a partition directory; `segment` is what its segment's scan gave, if it has one.
+
+    `content`, if given, is what `read_side_file` found.
+    """
     if file.kind is FileKind.KRAFT_SNAPSHOT:
         return check_kraft_snapshot(file.path, depth)
-    return _check_bytes(file.path, lambda content: _defects(file, content, segment, depth))
+    found = read_side_file(file.path) if content is None else content
+    return _check_bytes(found, lambda content: _defects(file, content, segment, depth))
 
 
 def check_log_dir_file(path: Path) -> Outcome:
@@ -50,7 +60,21 @@ def check_log_dir_file(path: Path) -> Outcome:
             read_offset_checkpoint(content, path.name)
         yield from ()
 
-    return _check_bytes(path, defects)
+    return _check_bytes(read_side_file(path), defects)
+
+
+def read_side_file(path: Path) -> Content:
+    """All of a file, or what comes of one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(SIDE_FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        return Skipped("deleted while it was looked for")
+    except OSError as exc:
+        return Inconclusive(f"cannot be read: {exc.strerror}")
+    if len(content) > SIDE_FILE_BYTES_MAX:
+        return Inconclusive(f"over {SIDE_FILE_BYTES_MAX} bytes, more than any Kafka file of its kind")
+    return content
 
 
 def check_kraft_snapshot(path: Path, depth: Depth) -> Outcome:
@@ -113,23 +137,19 @@ def _index_targets(content: bytes, base_offset: int, log: Path) -> Iterator[LogF
         os.close(descriptor)
 
 
-def _check_bytes(path: Path, defects: Callable[[bytes], Iterable[LogFormatError]]) -> Outcome:
+def _check_bytes(content: Content, defects: Callable[[bytes], Iterable[LogFormatError]]) -> Outcome:
+    if not isinstance(content, bytes):
+        return content
     problems: list[Problem] = []
     try:
-        with path.open("rb") as file:
-            content = file.read(SIDE_FILE_BYTES_MAX + 1)
-        if len(content) > SIDE_FILE_BYTES_MAX:
-            return Inconclusive(f"over {SIDE_FILE_BYTES_MAX} bytes, more than any Kafka file of its kind")
-        for error in defects(content):
+        for error in islice(defects(content), PROBLEMS_KEPT_MAX):
             problems.append(_problem(error))
-            if len(problems) == PROBLEMS_KEPT_MAX:
-                break
+    except LogFormatError as exc:
+        problems.append(_problem(exc))
     except FileNotFoundError:
         return Skipped("deleted while it was looked for")
     except OSError as exc:
         return Inconclusive(f"cannot be read: {exc.strerror}")
-    except LogFormatError as exc:
-        problems.append(_problem(exc))
     return Failed(tuple(problems)) if problems else Verified()
 
 

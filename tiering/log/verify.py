@@ -39,8 +39,10 @@ from tiering.log.directory import (
 )
 from tiering.log.errors import LogFormatError
 from tiering.log.segment import Compaction, Depth, Progress, SegmentScan, base_offset_of, scan_segment
-from tiering.log.side_files import check_log_dir_file, check_side_file
+from tiering.log.side_files import Content, check_log_dir_file, check_side_file, read_side_file
 from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Skipped, Verified
+
+INDEXES = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX})
 
 
 class ScanSegment(Protocol):
@@ -123,6 +125,7 @@ def verify_partition(path: Path, request: Request, on_progress: Progress) -> Ite
         yield from (_checked(file.path, file.kind, Skipped(reason)) for file in directory.files)
         return
     compaction = request.compaction or infer_compaction(directory)
+    indexes = _indexes_being_written(directory)
     scans: dict[int, SegmentScan] = {}
     for segment in directory.segments:
         checked = verify_segment(segment, request.depth, compaction, on_progress, scan_with=request.scan)
@@ -133,7 +136,19 @@ def verify_partition(path: Path, request: Request, on_progress: Progress) -> Ite
     for file in directory.files:
         if file.path not in live:
             scan = scans.get(file.offset) if file.offset is not None else None
-            yield _checked(file.path, file.kind, _check(file, scan, request.depth))
+            outcome = _check(file, scan, request.depth, content=indexes.get(file.path))
+            yield _checked(file.path, file.kind, outcome)
+
+
+def _indexes_being_written(directory: PartitionDirectory) -> dict[Path, Content]:
+    """The active segment's indexes, to be read before it is: a broker writes batches first, their entries
+    then, and one that came during the scan would lie beyond the log."""
+    active = {segment.base_offset for segment in directory.segments if not segment.is_closed}
+    return {
+        file.path: read_side_file(file.path)
+        for file in directory.files
+        if file.kind in INDEXES and file.state is FileState.LIVE and file.offset in active
+    }
 
 
 def infer_compaction(directory: PartitionDirectory) -> Compaction:
@@ -215,14 +230,16 @@ def _judge(segment: Segment, scan: SegmentScan, compaction: Compaction, *, is_wr
     return Verified()
 
 
-def _check(file: LogFile, scan: SegmentScan | None, depth: Depth) -> Outcome:
+def _check(
+    file: LogFile, scan: SegmentScan | None, depth: Depth, *, content: Content | None = None
+) -> Outcome:
     if file.state is not FileState.LIVE:
         return Skipped(f"marked .{file.state.value}: Kafka is removing or replacing it")
     if file.kind is FileKind.UNKNOWN:
         return Skipped("not a name that Kafka gives in a partition directory")
     if file.kind in (FileKind.QUORUM_STATE, FileKind.REMOTE_SNAPSHOT):
         return Skipped("no reader for this kind of file yet")
-    return check_side_file(file, scan, depth)
+    return check_side_file(file, scan, depth, content=content)
 
 
 def _skipped(path: Path, reason: str) -> Checked:

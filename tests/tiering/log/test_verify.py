@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.encode.segment import batches, write_segment
 from tiering.log.directory import FileKind
-from tiering.log.segment import Compaction, Depth
+from tiering.log.segment import Compaction, Depth, SegmentScan, scan_segment
 from tiering.log.verify import Checked, Request, verify_file, verify_log_directory, verify_partition
 from tiering.outcome import Failed, Inconclusive, Skipped, Verified
 
@@ -156,6 +157,29 @@ def test_index_entries_are_followed_to_their_batch(tmp_path: Path, target: int |
 
     assert index.kind is FileKind.OFFSET_INDEX
     assert isinstance(index.outcome, Verified) is fine
+
+
+@pytest.mark.parametrize(("suffix", "entry"), [("index", ">ii"), ("timeindex", ">qi")])
+def test_an_entry_that_comes_while_the_active_segment_is_scanned_is_no_defect(
+    tmp_path: Path, suffix: str, entry: str
+) -> None:
+    """A broker writes on: an entry beyond what the scan saw is its newest batch's, and no false alarm; what
+    stood beyond the log before that is still one."""
+    folder = partition(tmp_path, 0)
+    log = folder / f"{0:020d}.log"
+    index = log.with_suffix(f".{suffix}")
+    beyond = struct.pack(entry, log.stat().st_size, 9) if suffix == "timeindex" else struct.pack(entry, 9, 1)
+    index.write_bytes(b"")
+
+    def written_on(path: Path, **asked: Any) -> SegmentScan:
+        found = scan_segment(path, **asked)
+        index.write_bytes(beyond)
+        return found
+
+    request = Request(scan=written_on)
+    assert [each.outcome for each in verify_partition(folder, request, lambda _: None)] == [Verified()] * 2
+    [_, again] = run(folder)
+    assert problems(again) == ["entry_beyond_log"]
 
 
 def test_every_file_of_a_log_dir_has_one_outcome(tmp_path: Path) -> None:
