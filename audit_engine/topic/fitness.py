@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from audit_engine.spool.spool import EVENT_BYTES_MAX
+from tiering.cluster import durable
 from tiering.cluster.interface import DescribedTopic, TopicSettings
 from tiering.cluster.settings import UNLIMITED, Source
 
@@ -31,16 +32,8 @@ REPLICAS = 3
 
 def settings(replication: int) -> dict[str, str]:
     """What the topic is made with."""
-    return {
-        "cleanup.policy": "delete",
-        "compression.type": "producer",
-        "max.message.bytes": str(MESSAGE_BYTES_MAX),
-        "message.timestamp.type": "LogAppendTime",  # a host whose clock is wrong ages nothing
-        "min.insync.replicas": str(_in_sync_least(replication)),
-        "retention.bytes": str(UNLIMITED),
-        "retention.ms": str(RETENTION_MS),
-        "unclean.leader.election.enable": "false",
-    }
+    kept = {"retention.bytes": str(UNLIMITED), "retention.ms": str(RETENTION_MS)}
+    return durable.settings(replication, MESSAGE_BYTES_MAX) | kept
 
 
 def faults(described: DescribedTopic, found: TopicSettings) -> Iterator[str]:
@@ -56,15 +49,4 @@ def faults(described: DescribedTopic, found: TopicSettings) -> Iterator[str]:
         yield f"retention.bytes is {size.value}"
     elif size.source is not Source.TOPIC:
         yield f"retention.bytes is {size.value} by the brokers' settings, and not by its own"
-    if found.max_message_bytes.value < MESSAGE_BYTES_MAX:
-        yield f"max.message.bytes is {found.max_message_bytes.value}, less than {MESSAGE_BYTES_MAX}"
-    if found.unclean_leader_election_enable.value:
-        yield "unclean.leader.election.enable is true"
-    replication = min(len(each.replicas) for each in described.partitions.values())
-    least = _in_sync_least(replication)
-    if not least <= found.min_insync_replicas.value <= replication:
-        yield f"min.insync.replicas is {found.min_insync_replicas.value}, of {replication} replicas"
-
-
-def _in_sync_least(replication: int) -> int:
-    return max(1, min(2, replication - 1))
+    yield from durable.faults(described, found, MESSAGE_BYTES_MAX)

@@ -42,8 +42,8 @@ from tiering.log.windows import WINDOW_BYTES, ChainBreak, Window, read_windows
 BLOCK_BATCHES = 4096  # columns of so many headers cost least a batch; 250 KiB
 OFFSETS_MAX = 2**31  # a segment's indexes hold offsets relative to its base as int32
 HOLES_KEPT_MAX = 100
-# Over each batch the CRC lets go of the interpreter, and threads that all do so spend a fifth of their time
-# on taking it from each other (measured: bench/scrub.py). One thread has its CRCs by 9 GiB a second.
+# Over each batch the CRC lets go of the interpreter, and threads that all do so spend an eighth of the
+# processor on taking it from each other (measured: bench/scrub.py). One thread has them by 9 GiB a second.
 _ONE_AT_A_TIME = Lock()
 
 Progress: TypeAlias = Callable[[int], None]  # told the bytes of each step

@@ -28,7 +28,7 @@ from tests.faults.agents import agents_beside
 from tests.faults.s3_trouble import S3Trouble
 from tests.faults.scrub import tiered_to
 from tests.faults.test_whole_system import replayed, settings_of
-from tests.seawall.cli.calling import call
+from tests.seawall.cli.calling import call, environ_of
 
 HOUR_MS = 3_600_000
 WEEK_MS = str(7 * 24 * HOUR_MS)
@@ -193,17 +193,6 @@ def remove_objects(audited: Audited, bucket: LocalBucket, count: int) -> list[tu
 
 def scrub_tier(audited: Audited, bucket: LocalBucket) -> None:
     """A listing, past the trouble: it finds damage, and that is its exit code."""
-    at = bucket.address
-    environ = {
-        "SEAWALL_KAFKA__BOOTSTRAP": audited.cluster.bootstrap,
-        "SEAWALL_S3__BUCKET": at.bucket,
-        "SEAWALL_S3__PREFIX": PREFIX,
-        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
-        "SEAWALL_S3__REGION": at.region,
-        "AWS_ACCESS_KEY_ID": at.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "XDG_STATE_HOME": str(audited.folder),
-    }
+    environ = environ_of(audited.cluster, bucket, PREFIX) | {"XDG_STATE_HOME": str(audited.folder)}
     scrubbed = call("tier", "scrub", "ours-objects", "--listed", environ=environ)
     assert scrubbed.status == 1, scrubbed.stderr

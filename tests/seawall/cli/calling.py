@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from unittest import mock
 
 from seawall.cli import main
+from seawall.local.broker import LocalCluster
+from seawall.local.bucket import LocalBucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +18,21 @@ class Called:
     status: int
     stdout: str
     stderr: str
+
+
+def environ_of(cluster: LocalCluster, bucket: LocalBucket, prefix: str) -> dict[str, str]:
+    """Settings for both servers, as a user gives them."""
+    at = bucket.address
+    return {
+        "SEAWALL_KAFKA__BOOTSTRAP": cluster.bootstrap,
+        "SEAWALL_S3__BUCKET": at.bucket,
+        "SEAWALL_S3__PREFIX": prefix,
+        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
+        "SEAWALL_S3__REGION": at.region,
+        "AWS_ACCESS_KEY_ID": at.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 def call(*arguments: str, environ: dict[str, str] | None = None) -> Called:

@@ -24,7 +24,7 @@ from seawall.settings import Settings
 from seawall.tier.following import followed
 from tests.backup.lost_logs import compare, consumed, delete_records, write_all_kinds
 from tests.cluster.produce import create_topic
-from tests.seawall.cli.calling import Called, call
+from tests.seawall.cli.calling import Called, call, environ_of
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
 from tiering.log.batch import Record
 from tiering.reader.interface import Isolation, TieredLog, tiered_log
@@ -60,19 +60,7 @@ def tiered(broker: LocalCluster, bucket: LocalBucket, produced: dict[str, list[R
 
 @pytest.fixture
 def environ(broker: LocalCluster, bucket: LocalBucket, tmp_path: Path) -> dict[str, str]:
-    at = bucket.address
-    return {
-        "SEAWALL_KAFKA__BOOTSTRAP": broker.bootstrap,
-        "SEAWALL_S3__BUCKET": at.bucket,
-        "SEAWALL_S3__PREFIX": PREFIX,
-        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
-        "SEAWALL_S3__REGION": at.region,
-        "AWS_ACCESS_KEY_ID": at.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "COLUMNS": "100",
-    }
+    return environ_of(broker, bucket, PREFIX) | {"XDG_STATE_HOME": str(tmp_path / "state"), "COLUMNS": "100"}
 
 
 @pytest.fixture

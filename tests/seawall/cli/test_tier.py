@@ -17,7 +17,7 @@ from seawall.local.bucket import LocalBucket
 from seawall.local.kafka import admin_client
 from tests.cluster.produce import Writer, create_topic, texts
 from tests.faults.clean import assert_clean
-from tests.seawall.cli.calling import Called, call
+from tests.seawall.cli.calling import Called, call, environ_of
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
 from tiering.segments.codec import encode_segment
 from tiering.segments.kafka import KafkaAppender, check_topic
@@ -43,18 +43,7 @@ def tiered(broker: LocalCluster, bucket: LocalBucket) -> Iterator[Tiered]:
 @pytest.fixture
 def seawall(broker: LocalCluster, bucket: LocalBucket) -> Seawall:
     """`seawall tier ...` with settings for both."""
-    at = bucket.address
-    environ = {
-        "SEAWALL_KAFKA__BOOTSTRAP": broker.bootstrap,
-        "SEAWALL_S3__BUCKET": at.bucket,
-        "SEAWALL_S3__PREFIX": PREFIX,
-        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
-        "SEAWALL_S3__REGION": at.region,
-        "AWS_ACCESS_KEY_ID": at.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "COLUMNS": "100",
-    }
+    environ = environ_of(broker, bucket, PREFIX) | {"COLUMNS": "100"}
     return lambda *arguments: call("tier", *map(str, arguments), environ=environ)
 
 

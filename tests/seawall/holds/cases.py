@@ -16,6 +16,7 @@ from seawall.local.bucket import LocalBucket
 from seawall.local.kafka import admin_client
 from seawall.settings import KafkaSettings, S3Settings, Settings
 from tests.faults.test_whole_system import replayed
+from tests.seawall.cli import calling
 from tiering.segments.records import LogRecord
 
 
@@ -52,19 +53,7 @@ def settings_of(cluster: LocalCluster, bucket: LocalBucket, prefix: str) -> Sett
 
 def environ_of(cluster: LocalCluster, bucket: LocalBucket, prefix: str, state_home: str) -> dict[str, str]:
     """Of a verb as a user calls it."""
-    at = bucket.address
-    return {
-        "SEAWALL_KAFKA__BOOTSTRAP": cluster.bootstrap,
-        "SEAWALL_S3__BUCKET": at.bucket,
-        "SEAWALL_S3__PREFIX": prefix,
-        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
-        "SEAWALL_S3__REGION": at.region,
-        "AWS_ACCESS_KEY_ID": at.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "XDG_STATE_HOME": state_home,
-        "COLUMNS": "200",
-    }
+    return calling.environ_of(cluster, bucket, prefix) | {"XDG_STATE_HOME": state_home, "COLUMNS": "200"}
 
 
 def record_of(cluster: LocalCluster, topic: str) -> LogRecord | None:

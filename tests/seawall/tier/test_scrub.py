@@ -20,7 +20,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.tier.scrub import NO_BROKER, SPOOL_NAME, emitter, state_folder
 from tests.cluster.produce import create_topic, texts, transactional
-from tests.seawall.cli.calling import Called, call
+from tests.seawall.cli.calling import Called, call, environ_of
 from tests.tiering.reader.live import Tiered, store_of, tier_partition
 from tests.tiering.scrub.kit import Kit
 from tests.tiering.store.memory import MemoryStore
@@ -55,18 +55,7 @@ def kit(tmp_path: Path) -> Kit:
 @pytest.fixture
 def seawall(broker: LocalCluster, bucket: LocalBucket, tmp_path: Path) -> Seawall:
     """`seawall tier scrub TOPIC ...` with settings for both, and a state folder of its own."""
-    at = bucket.address
-    environ = {
-        "SEAWALL_KAFKA__BOOTSTRAP": broker.bootstrap,
-        "SEAWALL_S3__BUCKET": at.bucket,
-        "SEAWALL_S3__PREFIX": PREFIX,
-        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
-        "SEAWALL_S3__REGION": at.region,
-        "AWS_ACCESS_KEY_ID": at.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "XDG_STATE_HOME": str(tmp_path),
-    }
+    environ = environ_of(broker, bucket, PREFIX) | {"XDG_STATE_HOME": str(tmp_path)}
 
     def run(*arguments: str, topic: str = TOPIC) -> Called:
         return call("tier", "scrub", topic, *arguments, environ=environ)

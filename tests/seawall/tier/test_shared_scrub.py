@@ -22,7 +22,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.waiting import wait_until
 from tests.cluster.produce import Writer, create_topic, texts
-from tests.seawall.cli.calling import Called, call
+from tests.seawall.cli.calling import Called, call, environ_of
 from tests.tiering.reader.live import PREFIX, Tiered, tier_partition
 from tiering.scrub.shared.topics import Names
 from tiering.scrub.shared.topics.kafka import ensure_topics
@@ -105,18 +105,7 @@ def tiered(broker: LocalCluster, bucket: LocalBucket) -> Tiered:
 
 @pytest.fixture
 def place(broker: LocalCluster, bucket: LocalBucket, tmp_path: Path) -> Place:
-    at = bucket.address
-    environ = {
-        "SEAWALL_KAFKA__BOOTSTRAP": broker.bootstrap,
-        "SEAWALL_KAFKA__CLIENT__SESSION_TIMEOUT_MS": "6000",
-        "SEAWALL_S3__BUCKET": at.bucket,
-        "SEAWALL_S3__PREFIX": PREFIX,
-        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
-        "SEAWALL_S3__REGION": at.region,
-        "AWS_ACCESS_KEY_ID": at.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
+    environ = environ_of(broker, bucket, PREFIX) | {"SEAWALL_KAFKA__CLIENT__SESSION_TIMEOUT_MS": "6000"}
     return Place(environ=environ, folder=tmp_path)
 
 

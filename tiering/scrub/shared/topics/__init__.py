@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tiering.cluster import durable
 from tiering.cluster.interface import DescribedTopic, TopicSettings
 from tiering.cluster.settings import UNLIMITED
 
@@ -45,15 +46,9 @@ class Names:
 
 def settings(replication: int, retention_ms: int = RETENTION_MS) -> dict[str, str]:
     """What one is made with."""
-    return {
-        "cleanup.policy": "delete",
-        "compression.type": "producer",
-        "max.message.bytes": str(MESSAGE_BYTES_MAX),
-        "message.timestamp.type": "LogAppendTime",  # a host whose clock is wrong ages nothing
-        "min.insync.replicas": str(_in_sync_least(replication)),
+    return durable.settings(replication, MESSAGE_BYTES_MAX) | {
         "retention.ms": str(retention_ms),
         "segment.ms": str(HOUR_MS),  # what is in the active segment is never deleted
-        "unclean.leader.election.enable": "false",
     }
 
 
@@ -64,16 +59,6 @@ def faults(described: DescribedTopic, found: TopicSettings, *, partitions: int |
     retention_ms = found.retention_ms.value
     if retention_ms != UNLIMITED and retention_ms < RETENTION_LEAST_MS:
         yield f"retention.ms is {retention_ms}, less than {RETENTION_LEAST_MS} (2 hours)"
-    if found.max_message_bytes.value < MESSAGE_BYTES_MAX:
-        yield f"max.message.bytes is {found.max_message_bytes.value}, less than {MESSAGE_BYTES_MAX}"
-    if found.unclean_leader_election_enable.value:
-        yield "unclean.leader.election.enable is true"
-    replication = min(len(each.replicas) for each in described.partitions.values())
-    if not _in_sync_least(replication) <= found.min_insync_replicas.value <= replication:
-        yield f"min.insync.replicas is {found.min_insync_replicas.value}, of {replication} replicas"
+    yield from durable.faults(described, found, MESSAGE_BYTES_MAX)
     if partitions is not None and len(described.partitions) != partitions:
         yield f"it has {len(described.partitions)} partitions, and not {partitions}"
-
-
-def _in_sync_least(replication: int) -> int:
-    return max(1, min(2, replication - 1))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from tiering.cluster.interface import Cause, DescribedTopic, Unknown
+from tiering.cluster.interface import Cause, Unknown
 from tiering.cluster.kafka import KafkaCluster
 from tiering.cluster.new_topic.kafka import make_topic
 from tiering.scrub.shared.errors import ScrubTopicSilent, ScrubTopicUnfit
@@ -69,15 +69,14 @@ def ensure_topics(
 
 def _is_fit(cluster: KafkaCluster, name: str, partitions: int | None) -> bool:
     """Whether it is there; fit, or else an error."""
-    described: DescribedTopic | Unknown = cluster.describe_topics([name])[name]
-    found = cluster.topic_settings([name])[name] if not isinstance(described, Unknown) else described
-    if isinstance(described, Unknown) or isinstance(found, Unknown):
-        unknown = described if isinstance(described, Unknown) else found
-        assert isinstance(unknown, Unknown)
-        if unknown.cause is Cause.NO_SUCH_TOPIC:
-            return False
-        raise ScrubTopicSilent(topic=name, what="described", why=unknown.reason)
-    wrong = "; ".join(faults(described, found, partitions=partitions))
-    if wrong:
-        raise ScrubTopicUnfit(topic=name, why=wrong)
-    return True
+    described = cluster.describe_topics([name])[name]
+    if not isinstance(described, Unknown):
+        found = cluster.topic_settings([name])[name]
+        if not isinstance(found, Unknown):
+            if wrong := "; ".join(faults(described, found, partitions=partitions)):
+                raise ScrubTopicUnfit(topic=name, why=wrong)
+            return True
+        described = found
+    if described.cause is Cause.NO_SUCH_TOPIC:
+        return False
+    raise ScrubTopicSilent(topic=name, what="described", why=described.reason)
