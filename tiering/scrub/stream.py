@@ -33,8 +33,8 @@ def windows_of(pieces: Iterable[memoryview], size_bytes: int) -> Iterator[Window
             at += _take(kept, piece[at:], wanted_bytes)
             if len(kept) < wanted_bytes:
                 continue
-            with memoryview(kept) as whole:
-                yield Window(start=position, buffer=whole, bounds=[0, wanted_bytes])
+            with memoryview(kept) as batch:
+                yield Window(start=position, buffer=batch, bounds=[0, wanted_bytes])
             position += wanted_bytes
         with piece[at:] as view:
             bounds = walk(view, len(view))
