@@ -20,7 +20,7 @@
     segment_closed         the broker rolled: a segment's files take no more records
     segment_deleted_local  a closed segment's files left a directory that stays
     log_start_advanced     a replica's log start moved, up or down
-    high_watermark         a replica's high watermark and log end, with changes and every ten minutes
+    high_watermark         a replica's high watermark and log end, with changes and now and then
     truncated              a replica's log ends earlier than it did, in the same life
     replica_started        a new life of a replica began: a baseline, no change
     replica_removed        a replica's directory went as a whole, or its broker is not assigned any more

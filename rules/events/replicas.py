@@ -116,8 +116,9 @@ class LogStartAdvanced(ReplicaEvent):
 class HighWatermark(ReplicaEvent):
     """The high watermark that this replica's broker wrote down, or its leader answered, and its log end then.
 
-    `log_start` was read before it. Said with the changes that need it and every ten minutes, not at every
-    checkpoint. Does not say how far it was between two looks.
+    `log_start` was read before it. Said with the changes that need it, within half a minute of a closed
+    segment being committed, and every ten minutes, not at every checkpoint. Does not say how far it was
+    between two looks.
     """
 
     kind: ClassVar[str] = "high_watermark"

@@ -42,6 +42,9 @@ from tiering.log.directory import DirectoryState, partition_name
 
 BASELINE_EVERY_MS = 6 * 3_600_000
 WATERMARK_EVERY_MS = 600_000
+# A start is held against what was published before it (START-03): what has closed is said to be committed
+# before it can go. Of a log that closes segments faster, not oftener than this.
+WATERMARK_PASSED_MS = 30_000
 PARTITION_UNREADABLE = "partition_unreadable"
 
 
@@ -322,7 +325,18 @@ class _Look:
     def _watermark_due(self, known: Replica, now: Replica) -> bool:
         if now.high_watermark is None or now.high_watermark == known.watermark_said:
             return False
-        return self.at_ms - known.watermark_said_at_ms >= WATERMARK_EVERY_MS
+        waited_ms = self.at_ms - known.watermark_said_at_ms
+        return waited_ms >= WATERMARK_EVERY_MS or (
+            waited_ms >= WATERMARK_PASSED_MS and _has_passed(now, known.watermark_said or 0)
+        )
+
+
+def _has_passed(now: Replica, said: int) -> bool:
+    """Whether the watermark is at or above the end of a closed segment, and what was said of it is not."""
+    for piece in reversed(now.pieces):
+        if piece.end_offset is not None and piece.end_offset <= (now.high_watermark or 0):
+            return piece.end_offset > said
+    return False
 
 
 def _unread(survey: HostSurvey) -> Iterator[tuple[str, str, str]]:

@@ -209,3 +209,34 @@ def test_each_log_says_its_whole_state_once_in_six_hours(watched: Watched) -> No
     watermarks = [each.occurred_at_ms for each in watched.said if isinstance(each, HighWatermark)]
     assert watermarks
     assert min(b - a for a, b in pairwise(watermarks)) >= WATERMARK_EVERY_MS
+
+
+def test_no_start_is_ever_above_what_was_published_before_it(watched: Watched) -> None:
+    """A log that closes a segment each minute, from its first on, and keeps few: by the time that a segment
+    goes, a watermark at or above its end was said, so that nobody takes the start for one above all
+    that was committed. With nothing closed the watermark waits for its ten minutes."""
+    watched.disk.commit()
+    for turn in range(12):
+        watched.disk.roll(5)
+        watched.disk.commit()
+        for _ in range(6):
+            watched.now_ms += 10_000
+            watched.look()
+        if turn:
+            watched.disk.expire(1)
+    highest, starts = 0, 0
+    for each in watched.said:
+        if isinstance(each, LogStartAdvanced):
+            assert each.new_start <= highest
+            starts += 1
+        elif isinstance(each, HighWatermark):
+            highest = max(highest, each.high_watermark)
+    assert starts >= 8
+
+    watched.said.clear()
+    for _ in range(12):
+        watched.disk.append(1)
+        watched.disk.commit()
+        watched.now_ms += 30_000
+        watched.look()
+    assert len([each for each in watched.said if isinstance(each, HighWatermark)]) <= 1
