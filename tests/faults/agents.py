@@ -107,9 +107,9 @@ class Agent:
         else:
             self.start()
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, deadline_s: float = READY_DEADLINE_S) -> None:
         self.process.wait_until_ready(
-            lambda: self.is_ready, wanted="ready by its own word", deadline_s=READY_DEADLINE_S
+            lambda: self.is_ready, wanted="ready by its own word", deadline_s=deadline_s
         )
 
     def release(self) -> None:
@@ -147,7 +147,12 @@ def agent_beside(
 
 @contextmanager
 def agents_beside(
-    cluster: LocalCluster, folder: Path, settings: str, s3: S3Address
+    cluster: LocalCluster,
+    folder: Path,
+    settings: str,
+    s3: S3Address,
+    *,
+    deadline_s: float = READY_DEADLINE_S,
 ) -> Iterator[dict[int, Agent]]:
     """An agent beside each broker, all ready; ended in order."""
     agents = {
@@ -158,7 +163,7 @@ def agents_beside(
         for agent in agents.values():
             agent.start()
         for agent in agents.values():
-            agent.wait_until_ready()
+            agent.wait_until_ready(deadline_s)
         yield agents
     finally:
         with contextlib.suppress(Exception):

@@ -1,17 +1,28 @@
 """What a process holds of a host, and whether it is more and more.
 
+    |--- warming up ---|------------ judged ------------|
+    0                WARM of it                        end
+
+What is judged is cut into BINS stretches of time, each as its median, so that what comes and goes counts for
+nothing. Two questions are asked of them: does the line through them rise by more than is allowed (the median
+of the slopes of all pairs, which a few odd stretches do not move), and is the end above the beginning by
+more than twice that, which a single late step is.
+
 Owns the reading of /proc and the judgement over samples. Refuses to judge too few of them: that is a finding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-SAMPLES_MIN = 8
+WARM = 0.4
+BINS = 10
+SAMPLES_MIN = 3 * BINS
 MIB = 1024 * 1024
 
 
@@ -23,47 +34,97 @@ class Held(NamedTuple):
     threads: int
 
 
+class At(NamedTuple):
+    """A number, and when it was so."""
+
+    at_s: float
+    value: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """By how much the end of a soak may be above its middle: a part of it, and so much on top."""
+    """By how much the judged part may rise: a part of what it begins with, and so much on top."""
 
     part: float
     on_top: float
 
-    def of(self, before: float) -> float:
-        return before * (1 + self.part) + self.on_top
+    def of(self, begin: float) -> float:
+        return begin * self.part + self.on_top
 
 
-# Allocators keep what they once had, and a table has an entry for each segment.
-MEMORY = Bound(part=0.10, on_top=24 * MIB)
-# A JVM takes what it is allowed before it looks for what is free.
-JVM_MEMORY = Bound(part=0.25, on_top=160 * MIB)
-HANDLES = Bound(part=0.10, on_top=12)
-THREADS = Bound(part=0.10, on_top=6)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How the judged part went, as a line and by its ends."""
+
+    begin: float
+    end: float
+    rise: float  # of the line, over the whole of the part
+
+    def excess(self, bound: Bound) -> bool:
+        allowed = bound.of(self.begin)
+        return self.rise > allowed or self.end - self.begin > 2 * allowed
 
 
-def grown(name: str, samples: Sequence[float], bound: Bound) -> list[str]:
-    """What is wrong with these samples, in the order of time. The first half is for warming up."""
+def course(samples: Sequence[At]) -> Course | None:
+    """None: too few to say anything."""
     if len(samples) < SAMPLES_MIN:
+        return None
+    first_s, last_s = samples[0].at_s, samples[-1].at_s
+    judged = [each for each in samples if each.at_s >= first_s + WARM * (last_s - first_s)]
+    size = len(judged) / BINS
+    stretches = [judged[round(place * size) : round((place + 1) * size)] for place in range(BINS)]
+    points = [
+        At(median(each.at_s for each in one), median(each.value for each in one)) for one in stretches if one
+    ]
+    slopes = [
+        (late.value - early.value) / (late.at_s - early.at_s)
+        for early, late in combinations(points, 2)
+        if late.at_s > early.at_s
+    ]
+    if not slopes:
+        return None
+    rise = median(slopes) * (judged[-1].at_s - judged[0].at_s)
+    return Course(begin=points[0].value, end=points[-1].value, rise=rise)
+
+
+def grown(name: str, samples: Sequence[At], bound: Bound) -> list[str]:
+    """What is wrong with these samples, in the order of time."""
+    found = course(samples)
+    if found is None:
         return [f"{name}: {len(samples)} samples, too few to say anything"]
-    quarter = len(samples) // 4
-    before, after = median(samples[quarter : 2 * quarter]), median(samples[-quarter:])
-    allowed = bound.of(before)
-    if after <= allowed:
+    if not found.excess(bound):
         return []
-    return [f"{name}: grew from {before:,.0f} to {after:,.0f}, where {allowed:,.0f} is allowed"]
+    return [
+        f"{name}: from {found.begin:,.0f} to {found.end:,.0f}, a rise of {found.rise:,.0f},"
+        f" where {bound.of(found.begin):,.0f} is allowed"
+    ]
 
 
-def beyond(name: str, samples: Iterable[float], limit: float) -> list[str]:
+def beyond(name: str, values: Iterable[float], limit: float) -> list[str]:
     """Whether something was ever above a limit."""
-    worst = max(samples, default=0.0)
+    worst = max(values, default=0.0)
     return [f"{name}: {worst:,.1f}, where {limit:,.1f} is allowed"] if worst > limit else []
+
+
+class Behind:
+    """How long the oldest of what was told has not arrived: an age of what is counted, without its clock.
+
+    What is told between two looks is taken as told at the earlier one: the age is never too small.
+    """
+
+    def __init__(self) -> None:
+        self._told: list[At] = []  # the last look that had no more than what has arrived, and those since
+
+    def age_s(self, at_s: float, told: float, arrived: float) -> float:
+        self._told.append(At(at_s, told))
+        while len(self._told) > 1 and self._told[1].value <= arrived:
+            del self._told[0]
+        return 0.0 if told <= arrived else at_s - self._told[0].at_s
 
 
 def held_by(pid: int, proc: Path = Path("/proc")) -> Held | None:
     """By a process and all below it; None where it has ended."""
-    family = _family(pid, proc)
-    found = [each for one in family if (each := _held(proc / str(one))) is not None]
+    found = [each for one in family(pid, proc) if (each := _held(proc / str(one))) is not None]
     return Held(*map(sum, zip(*found, strict=True))) if found else None
 
 
@@ -82,7 +143,8 @@ def _held(process: Path) -> Held | None:
         return None
 
 
-def _family(pid: int, proc: Path) -> list[int]:
+def family(pid: int, proc: Path = Path("/proc")) -> list[int]:
+    """A process and all below it."""
     children: dict[int, list[int]] = {}
     for each in proc.glob("[0-9]*"):
         try:
@@ -96,14 +158,12 @@ def _family(pid: int, proc: Path) -> list[int]:
     return found
 
 
-def as_table(series: Mapping[str, Sequence[Held]]) -> str:
-    """First, middle and last of each process, to be read."""
-    lines = [f"{'':12} {'memory MiB':>24} {'handles':>16} {'threads':>16}"]
-    for name, samples in sorted(series.items()):
-        if not samples:
+def on_disk_bytes(folder: Path) -> int:
+    """Of all files below; what goes meanwhile is passed over."""
+    total = 0
+    for each in folder.rglob("*"):
+        try:
+            total += each.stat().st_size if each.is_file() else 0
+        except OSError:
             continue
-        shown = (samples[0], samples[len(samples) // 2], samples[-1])
-        memory = " ".join(f"{each.memory_bytes / MIB:7.0f}" for each in shown)
-        handles, threads = (" ".join(f"{each[place]:4d}" for each in shown) for place in (1, 2))
-        lines.append(f"{name:12} {memory:>24} {handles:>16} {threads:>16}")
-    return "\n".join(lines)
+    return total

@@ -1,25 +1,23 @@
-"""What a soak runs: brokers, an agent beside each, serve, ingest, a load, and readers of what is served.
+"""What a soak runs: brokers, an agent beside each, serve and ingest, each as a user starts it.
 
-Owns the processes, each as a user starts it, and what they say of themselves.
+Owns the processes, and what they say of themselves.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.process import Child
@@ -27,24 +25,41 @@ from seawall.local.s3 import S3Address
 from tests.cluster import produce
 from tests.faults.agents import Agent, agents_beside
 from tests.seawall.cli.calling import call
+from tests.soak.traffic import KEPT, PARTITIONS, ROLLING, TOPICS, consumer_of
 
 AUDIT_TOPIC = "__seawall_audit"
-TOPIC = "soaked"
 PREFIX = "soak"
-PARTITIONS = 3
-VALUE_BYTES = 1_000
 PROBE_S = 5.0
-READY_S = 180.0
-STOP_S = 60.0
-COLD_RECORDS = 500
-POLICY = """
+READY_S = 240.0  # of Spark and of three agents, beside other work on the same cores
+HEARTBEAT_S = 2
+DELETE_GRACE_S = 30
+_TOLD = re.compile(rb"^(\d+) offsets in (\d+) commits", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """For how long the rolling topic's records are kept, and how large the segments are."""
+
+    segment_bytes: int = 1024 * 1024
+    local_s: int = 240
+    total_s: int = 720
+
+    @property
+    def policy(self) -> str:
+        return f"""
 version = 1
 [topics."*"]
 total_retention_ms = "unlimited"
-[topics.soaked]
+[topics.{KEPT}]
 tiering = true
+[topics.{ROLLING}]
+tiering = true
+local_retention_ms = "{self.local_s}s"
+total_retention_ms = "{self.total_s}s"
+remote_deletion = true
+delete_grace_ms = "{DELETE_GRACE_S}s"
+blast_limit_segments_per_hour = 100000
 """
-_TOLD = re.compile(rb"^(\d+) offsets in (\d+) commits", re.MULTILINE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,9 +83,14 @@ class World:
         judging = {} if self.ingest is None else {"ingest": self.ingest}
         return {**agents, "serve": self.serve, **judging}
 
+    def state_of(self, number: int) -> Path:
+        """What an agent keeps on disk."""
+        return self.folder / f"agent-{number}" / "state"
+
     @property
-    def tables(self) -> Path:
-        return self.folder / "tables"
+    def scratch(self) -> Path:
+        """What ingest keeps on disk for itself."""
+        return self.folder / "scratch"
 
     def agent_says(self, number: int) -> dict[str, float]:
         return metrics(self.agents[number].page("metrics"))
@@ -132,40 +152,47 @@ prefix = "{PREFIX}"
 endpoint_url = "{at.endpoint_url}"
 region = "{at.region}"
 [agent]
-topics = ["{TOPIC}"]
+topics = {json.dumps(TOPICS)}
 rescan_s = 1
 observe_every_s = 2
-heartbeat_every_s = 2
+heartbeat_every_s = {HEARTBEAT_S}
+remove_every_s = 5
 metadata_partitions = {produce.METADATA_PARTITIONS}
 """
 
 
 @contextmanager
-def running(
-    folder: Path, *, segment_bytes: int, commit_every_s: int, has_audit: bool = True
-) -> Iterator[World]:
+def running(folder: Path, kept: Kept, *, commit_every_s: int, has_audit: bool = True) -> Iterator[World]:
     """Everything up and ready; ended in order."""
     with ExitStack() as stack:
         bucket = stack.enter_context(LocalBucket(folder))
         cluster = stack.enter_context(
             LocalCluster(folder / "cluster", nodes=3, properties=produce.QUICK_HOUSEKEEPING)
         )
-        produce.create_topic(
-            cluster, TOPIC, partitions=PARTITIONS, replication=3, segment_bytes=segment_bytes
-        )
+        for topic, retention_ms in ((KEPT, -1), (ROLLING, kept.local_s * 1000)):
+            produce.create_topic(
+                *(cluster, topic),
+                partitions=PARTITIONS,
+                replication=3,
+                segment_bytes=kept.segment_bytes,
+                config={"retention.ms": str(retention_ms)},
+            )
         at = bucket.address
-        agents = stack.enter_context(agents_beside(cluster, folder, agent_settings(cluster, at), at))
-        _declare(cluster, folder)
+        agents = stack.enter_context(
+            agents_beside(cluster, folder, agent_settings(cluster, at), at, deadline_s=READY_S)
+        )
+        _declare(cluster, folder, kept)
         environ = environ_of(cluster, at, folder, commit_every_s=commit_every_s)
         addresses = folder / "addresses"
         serve = _child(
-            folder,
-            environ,
-            "serve",
+            *(folder, environ, "serve"),
             *("serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"),
             *("--cache", str(folder / "cache"), "--cache-size", "64MiB", "--address-file", str(addresses)),
         )
-        ingest = _child(folder, environ, "ingest", "audit", "ingest", "--continuous") if has_audit else None
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        own = {**environ, "TMPDIR": str(scratch)}
+        ingest = _child(folder, own, "ingest", "audit", "ingest", "--continuous") if has_audit else None
         for each in (serve, *([] if ingest is None else [ingest])):
             each.start()
             stack.callback(each.kill)
@@ -181,7 +208,7 @@ def running(
             served_at=served_at.partition(",")[0],
             serve_metrics=serve_metrics,
             environ=environ,
-            ends=stack.enter_context(closing(_consumer(cluster.bootstrap))),
+            ends=stack.enter_context(closing(consumer_of(cluster.bootstrap))),
         )
         if ingest is not None:
             ingest.wait_until_ready(
@@ -195,109 +222,8 @@ def _child(folder: Path, environ: Mapping[str, str], name: str, *arguments: str)
     return Child(name=f"seawall {name}", argv=argv, log=folder / f"{name}.log", env=environ)
 
 
-def _declare(cluster: LocalCluster, folder: Path) -> None:
-    (folder / "policy.toml").write_text(POLICY)
+def _declare(cluster: LocalCluster, folder: Path, kept: Kept) -> None:
+    (folder / "policy.toml").write_text(kept.policy)
     said = ("--principal", "soak", "--change-id", "S-1", "--confirm", "--bootstrap", cluster.bootstrap)
     applied = call("policy", "apply", str(folder / "policy.toml"), *said)
     assert applied.status == 0, applied.stderr
-
-
-def value_of(number: int) -> bytes:
-    return b"%012d" % number + b"." * (VALUE_BYTES - 12)
-
-
-class Load:
-    """So many records a second, to all partitions in turn, until it is left."""
-
-    def __init__(self, bootstrap: str, records_per_s: float) -> None:
-        self.sent = 0
-        self.failed: list[str] = []
-        self._every_s = PARTITIONS / records_per_s
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 50}, logger=kafka.SILENT
-        )
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
-
-    def __enter__(self) -> Load:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Returns when all that was sent is acknowledged."""
-        self._stop.set()
-        self._thread.join()
-        assert self._producer.flush(STOP_S) == 0
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._every_s):
-            for partition in range(PARTITIONS):
-                self._producer.produce(
-                    TOPIC, value_of(self.sent), partition=partition, on_delivery=self._heard
-                )
-            self.sent += 1  # the number that the next record of each partition gets
-            self._producer.poll(0)
-
-    def _heard(self, error: object, _: object) -> None:
-        if error is not None:
-            self.failed.append(str(error))
-
-
-@dataclass(slots=True)
-class Reader:
-    """Follows the topic by the endpoint, from the first record on; each record must be the next one."""
-
-    bootstrap: str
-    read: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
-    wrong: list[str] = field(default_factory=list)
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def __enter__(self) -> Reader:
-        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        assert self._thread is not None
-        self._thread.join()
-
-    def _run(self) -> None:
-        with closing(_consumer(self.bootstrap)) as consumer:
-            consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)])
-            while not self._stop.is_set():
-                for message in consumer.consume(500, timeout=0.5):
-                    partition, offset = message.partition(), message.offset()
-                    if message.error() is not None or partition is None:
-                        self.wrong.append(str(message.error()))
-                        continue
-                    if offset != self.read[partition] or message.value() != value_of(self.read[partition]):
-                        self.wrong.append(f"partition {partition}: {offset}, not {self.read[partition]}")
-                    self.read[partition] = (offset or 0) + 1
-
-
-def read_cold(bootstrap: str) -> list[str]:
-    """The first records of each partition by a client that has nothing yet; what was wrong with them."""
-    wrong: list[str] = []
-    with closing(_consumer(bootstrap)) as consumer:
-        for partition in range(PARTITIONS):
-            consumer.assign([TopicPartition(TOPIC, partition, 0)])
-            found: list[bytes | None] = []
-            while len(found) < COLD_RECORDS and (some := consumer.consume(COLD_RECORDS, timeout=STOP_S / 2)):
-                found += [each.value() for each in some if each.error() is None]
-            if found[:COLD_RECORDS] != [value_of(number) for number in range(COLD_RECORDS)]:
-                wrong.append(f"partition {partition}: {len(found)} records, cold, were not the first ones")
-    return wrong
-
-
-def _consumer(bootstrap: str) -> Consumer:
-    config = {"bootstrap.servers": bootstrap, "group.id": "soak", "enable.auto.commit": "false"}
-    return Consumer(config, logger=kafka.SILENT)
