@@ -37,6 +37,14 @@ TERSE = {
     "spark.sql.debug.maxToStringFields": "4",
     "spark.sql.ui.explainMode": "simple",
 }
+# There is no UI, and nobody looks at what has ended: of a service that goes on, Spark's thousand of each were
+# 70 MiB of its heap.
+FORGETFUL = {
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+}
 QUICK = {
     # HotSpot compiles no method of more bytes; Spark would go up to 65,535 and leave it to the interpreter.
     "spark.sql.codegen.hugeMethodLimit": "8000",
@@ -114,6 +122,7 @@ def spark_session(
         **DELTA,
         **(FEW_PARTITIONS if master is None and not is_submitted else {}),
         **TERSE,
+        **({} if is_submitted else FORGETFUL),
         **QUICK,
         CLASSES: str(work / "classes"),
         **(s3a_settings(s3) | conditional.SETTINGS if s3 is not None else {}),

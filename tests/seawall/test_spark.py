@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
+from seawall.local.waiting import wait_until
 from seawall.spark import S3Access, s3a_settings
 from tests.cluster import produce
 from tests.cluster.produce import Writer
@@ -32,6 +34,20 @@ def test_times_are_utc_whatever_the_machine_says(spark: SparkSession) -> None:
     [row] = spark.range(1).select(F.date_format(F.timestamp_millis(F.lit(0)), "HH:mm").alias("at")).collect()
 
     assert row["at"] == "00:00"
+
+
+def test_what_has_ended_is_forgotten(spark: SparkSession) -> None:
+    """Of a service that commits for days the session remembers its last queries and jobs, not a thousand."""
+    context: Any = spark._jsc.sc()
+    queries: Any = spark._jsparkSession.sharedState().statusStore()
+    for number in range(70):
+        spark.range(1).where(f"id = {number}").collect()
+
+    def is_forgotten() -> bool:
+        counts = int(queries.executionsCount()), int(context.statusStore().jobsList(None).size())
+        return all(0 < each <= 60 for each in counts)
+
+    wait_until(is_forgotten, name="the session", wanted="only the last to be remembered", deadline_s=60.0)
 
 
 def test_a_topic_streams_into_a_delta_table(
