@@ -20,10 +20,17 @@ JVM_MEMORY = Bound(part=0.10, on_top=64 * MIB)
 # Connections to brokers and store are opened and closed as these like; a leak would be one for each request.
 HANDLES = Bound(part=0.05, on_top=4)
 THREADS = Bound(part=0.05, on_top=3)
+# Two pools of Spark's block manager, of 128 at most each, grow and shrink with every job. A leak of one a
+# commit would be 108 in the judged part of an hour.
+JVM_THREADS = Bound(part=0.0, on_top=64)
 # What waits for Kafka is a few events at any moment; what was acknowledged is kept, up to the spool's limit.
 WAITING = Bound(part=0.0, on_top=256 * 1024)
 WAITING_BYTES_MAX = 8 * MIB
-# Beside the spool an agent keeps its observers' memory and a snapshot of the table: a row for each segment.
+# The spool's file: what was acknowledged stays for a week, up to 256 MiB, and SQLite's journal of it.
+SPOOL_BYTES_MAX = 264 * MIB
+# SQLite takes a journal back into its file at 1,000 pages of 4 KiB, and keeps its size; of five observers.
+JOURNALS_BYTES_MAX = 5 * 4.5 * MIB
+# Beside these an agent keeps its observers' memory and a snapshot of the table: a row for each segment.
 STATE = Bound(part=0.10, on_top=2 * MIB)
 # Checkpoints of Spark, which keeps its last hundred batches, and its log.
 SCRATCH = Bound(part=0.10, on_top=4 * MIB)

@@ -53,9 +53,10 @@ class Looking:
         world = self._world
         for number in world.agents:
             state = world.state_of(number)
-            spool = sum(on_disk_bytes(each) for each in state.glob("events.sqlite*"))
+            spool, journals = on_disk_bytes(state, "events.sqlite*"), on_disk_bytes(state, "*observer*-wal")
             self._disk(f"agent-{number}, spool", spool)
-            self._disk(f"agent-{number}, state", on_disk_bytes(state) - spool)
+            self._disk(f"agent-{number}, journals", journals)
+            self._disk(f"agent-{number}, state", on_disk_bytes(state) - spool - journals)
         self._disk("serve, cache", on_disk_bytes(world.folder / "cache"))
         if world.ingest is not None:
             self._disk("ingest, scratch", on_disk_bytes(world.scratch))

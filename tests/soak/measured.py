@@ -158,10 +158,10 @@ def family(pid: int, proc: Path = Path("/proc")) -> list[int]:
     return found
 
 
-def on_disk_bytes(folder: Path) -> int:
-    """Of all files below; what goes meanwhile is passed over."""
+def on_disk_bytes(folder: Path, pattern: str = "*") -> int:
+    """Of all such files below; what goes meanwhile is passed over."""
     total = 0
-    for each in folder.rglob("*"):
+    for each in folder.rglob(pattern):
         try:
             total += each.stat().st_size if each.is_file() else 0
         except OSError:

@@ -32,6 +32,13 @@ PARTS: Mapping[str, tuple[Callable[[Held], float], Bound]] = {
     "handles": (lambda held: held.handles, bounds.HANDLES),
     "threads": (lambda held: held.threads, bounds.THREADS),
 }
+JVM = {"memory": bounds.JVM_MEMORY, "threads": bounds.JVM_THREADS}
+RISING = {"state": bounds.STATE, "scratch": bounds.SCRATCH}
+FILLING = {
+    "cache": bounds.CACHE_BYTES_MAX,
+    "spool": bounds.SPOOL_BYTES_MAX,
+    "journals": bounds.JOURNALS_BYTES_MAX,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +80,7 @@ def judge(found: Soaked, wanted: Wanted) -> None:
     """Adds what is wrong."""
     for name in found.held:
         for part, (_, bound) in PARTS.items():
-            own = bounds.JVM_MEMORY if (name, part) == ("ingest", "memory") else bound
+            own = JVM.get(part, bound) if name == "ingest" else bound
             found.wrong += grown(f"{name}, {part}", found.of(name, part), wanted.of_its_age(own))
     for name, samples in found.disks.items():
         found.wrong += _disk(name, samples, wanted)
@@ -86,10 +93,11 @@ def judge(found: Soaked, wanted: Wanted) -> None:
 
 
 def _disk(name: str, samples: Sequence[At], wanted: Wanted) -> list[str]:
-    if name == "serve, cache":
-        return beyond(f"{name}, bytes", (each.value for each in samples), bounds.CACHE_BYTES_MAX)
-    bound = {"state": bounds.STATE, "scratch": bounds.SCRATCH}.get(name.rpartition(" ")[2])
-    return [] if bound is None else grown(f"{name}, bytes", samples, wanted.of_its_age(bound))
+    """What fills up to a limit is held against that; the tables rise with what is told, and are shown."""
+    sort, shown = name.rpartition(" ")[2], f"{name}, bytes"
+    if sort in FILLING:
+        return beyond(shown, (each.value for each in samples), FILLING[sort])
+    return grown(shown, samples, wanted.of_its_age(RISING[sort])) if sort in RISING else []
 
 
 def _heap(samples: Sequence[At], bound: Bound) -> list[str]:

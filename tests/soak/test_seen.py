@@ -24,7 +24,14 @@ def an_hour() -> Soaked:
         found.held[name] = [(at_s, Held(memory_bytes=200 * MIB, handles=50, threads=30)) for at_s in times]
     for name in ("copies, s", "ingest, s", "spool waiting, bytes"):
         found.lags[name] = [At(at_s, 10.0) for at_s in times]
-    for name in ("agent-1, spool", "agent-1, state", "serve, cache", "ingest, scratch", "tables"):
+    for name in (
+        "agent-1, spool",
+        "agent-1, journals",
+        "agent-1, state",
+        "serve, cache",
+        "ingest, scratch",
+        "tables",
+    ):
         found.disks[name] = [At(at_s, 5.0 * MIB) for at_s in times]
     found.heap = [At(300.0 * each, 90.0 * MIB) for each in range(12)]
     found.audits = [Audited(at_s=600.0, took_s=30.0, summary=SUMMARY)]
@@ -61,6 +68,8 @@ def _waiting(found: Soaked) -> None:
             "ingest, s, at its start",
         ),
         (lambda found: at(found.disks["serve, cache"], 7, 100 * MIB), "serve, cache"),
+        (lambda found: at(found.disks["agent-1, journals"], 300, 40 * MIB), "agent-1, journals"),
+        (lambda found: at(found.disks["agent-1, spool"], 300, 300 * MIB), "agent-1, spool"),
         (lambda found: found.never.update(seawall_events_lost_total=1.0), "seawall_events_lost_total"),
         (lambda found: setattr(found, "silent", 60), "60 times"),
         (_heap, "ingest, live objects"),

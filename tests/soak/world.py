@@ -135,6 +135,8 @@ def environ_of(cluster: LocalCluster, at: S3Address, folder: Path, *, commit_eve
         "SEAWALL_S3__REGION": at.region,
         "SEAWALL_AUDIT__TABLES": str(folder / "tables"),
         "SEAWALL_AUDIT__COMMIT_EVERY_S": str(commit_every_s),
+        # A cache that is full before the judged part begins; serve's is of 64 MiB else.
+        "SEAWALL_SERVE__MEMORY_BYTES": "16MiB",
         "AWS_ACCESS_KEY_ID": at.access_key_id,
         "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
         "AWS_EC2_METADATA_DISABLED": "true",
