@@ -32,7 +32,6 @@ PARTS: Mapping[str, tuple[Callable[[Held], float], Bound]] = {
     "handles": (lambda held: held.handles, bounds.HANDLES),
     "threads": (lambda held: held.threads, bounds.THREADS),
 }
-JVM = {"memory": bounds.JVM_MEMORY, "threads": bounds.JVM_THREADS}
 RISING = {"state": bounds.STATE, "scratch": bounds.SCRATCH}
 FILLING = {
     "cache": bounds.CACHE_BYTES_MAX,
@@ -80,8 +79,7 @@ def judge(found: Soaked, wanted: Wanted) -> None:
     """Adds what is wrong."""
     for name in found.held:
         for part, (_, bound) in PARTS.items():
-            own = JVM.get(part, bound) if name == "ingest" else bound
-            found.wrong += grown(f"{name}, {part}", found.of(name, part), wanted.of_its_age(own))
+            found.wrong += _held(found, name, part, bound, wanted)
     for name, samples in found.disks.items():
         found.wrong += _disk(name, samples, wanted)
     found.wrong += _heap(found.heap, wanted.of_its_age(bounds.HEAP))
@@ -90,6 +88,14 @@ def judge(found: Soaked, wanted: Wanted) -> None:
     found.wrong += [f"{name} came to {value:g}" for name, value in sorted(found.never.items()) if value]
     if found.silent > SILENT_PROBES_MAX + found.samples // 20:
         found.wrong.append(f"{found.silent} times a page of metrics did not come")
+
+
+def _held(found: Soaked, name: str, part: str, bound: Bound, wanted: Wanted) -> list[str]:
+    samples = found.of(name, part)
+    if (name, part) == ("ingest", "memory"):
+        return beyond(f"{name}, {part}", (each.value for each in samples), bounds.INGEST_BYTES_MAX)
+    own = bounds.JVM_THREADS if (name, part) == ("ingest", "threads") else bound
+    return grown(f"{name}, {part}", samples, wanted.of_its_age(own))
 
 
 def _disk(name: str, samples: Sequence[At], wanted: Wanted) -> list[str]:

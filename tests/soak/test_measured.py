@@ -53,10 +53,10 @@ def test_too_few_samples_are_no_verdict() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_slow_leak_is_seen_in_an_hour_and_noise_is_not(seed: int) -> None:
-    """At a sample every ten seconds: a handle or thread each three minutes, and a MiB each two, are beyond
+    """At a sample every ten seconds: a handle or thread each three minutes, and a MiB each, are beyond
     every bound, whatever else goes up and down beside them; the same without the leak is within it."""
     chance = random.Random(seed)
-    for bound, begin, noise, every_s in ((HANDLES, 50, 4, 180), (THREADS, 30, 3, 180), (MEMORY, 150, 4, 120)):
+    for bound, begin, noise, every_s in ((HANDLES, 50, 4, 180), (THREADS, 30, 3, 180), (MEMORY, 150, 4, 60)):
         unit = MIB if bound is MEMORY else 1
         level = [unit * (begin + chance.uniform(0, noise)) for _ in range(360)]
         quiet = [At(10.0 * each, value) for each, value in enumerate(level)]

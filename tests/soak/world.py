@@ -168,9 +168,9 @@ def running(folder: Path, kept: Kept, *, commit_every_s: int, has_audit: bool = 
     """Everything up and ready; ended in order."""
     with ExitStack() as stack:
         bucket = stack.enter_context(LocalBucket(folder))
-        cluster = stack.enter_context(
-            LocalCluster(folder / "cluster", nodes=3, properties=produce.QUICK_HOUSEKEEPING)
-        )
+        cluster = LocalCluster(folder / "cluster", nodes=3, properties=produce.QUICK_HOUSEKEEPING)
+        stack.callback(cluster.close)
+        cluster.start(deadline_s=READY_S)
         for topic, retention_ms in ((KEPT, -1), (ROLLING, kept.local_s * 1000)):
             produce.create_topic(
                 *(cluster, topic),
