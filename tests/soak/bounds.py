@@ -13,11 +13,12 @@ from tests.soak.world import HEARTBEAT_S, Kept
 # A process that is minutes old still fills its caches and arenas: so many times as much in a form of minutes.
 YOUNG_S = 1500.0
 YOUNG_TIMES = 4
-# Of Python's, with some sixty threads: glibc gives each its arena, and an arena keeps its highest tide: a busy
-# minute adds a step of some 10 MiB that stays. In an hour a leak of 40 MiB is seen.
+# Of Python's, with some sixty threads: glibc gives each its arena, and an arena keeps its highest tide, so
+# that a busy minute adds a step of some 10 MiB that stays. In an hour a leak of 40 MiB is seen.
 MEMORY = Bound(part=0.05, on_top=12 * MIB)
-# A JVM takes what it is allowed (1 GiB of heap) before it looks for what is free, and gives back when it likes:
-# what it holds is held against that and what it and Python need beside it. Growth is asked of its live objects.
+# A JVM takes what it is allowed (1 GiB of heap) before it looks for what is free, and gives back when it
+# likes: what it holds is held against that, and what it and Python need beside it. Growth is asked of its
+# live objects.
 INGEST_BYTES_MAX = (1024 + 640) * MIB
 # Connections to brokers and store are opened and closed as these like; a leak would be one for each request.
 HANDLES = Bound(part=0.05, on_top=4)
