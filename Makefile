@@ -36,7 +36,8 @@ test-long: setup ## Run the tests that take minutes each, which `make test` leav
 
 .PHONY: test-fast
 test-fast: setup-python ## Run the tests that need neither Java nor patience
-	$(IN_VENV)/python -m pytest -m "not jvm and not slow and not long" -n auto --dist loadscope $(PYTEST)
+	$(IN_VENV)/python -m pytest -m "not jvm and not slow and not long" --hypothesis-profile quick \
+		-n auto --dist loadscope $(PYTEST)
 
 .PHONY: lint
 lint: docs ## Check style, types, the layers between packages, and the links in docs/

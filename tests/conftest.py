@@ -8,4 +8,5 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["tests.cluster.fixtures", "tests.cluster.versitygw"]
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("untimed"), max_examples=20)  # `make test-fast`
 settings.load_profile("untimed")

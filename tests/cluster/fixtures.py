@@ -2,7 +2,7 @@
 
 Owns the servers' lives; a test may kill, pause or restart what it is given, and whatever it left dead is
 started again before the next test. Tests that use one of the JVM_FIXTURES, directly or through another
-fixture, carry the mark `jvm`.
+fixture, carry the mark `jvm`; those that use another server carry `slow`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 JVM_FIXTURES = frozenset(
     {"broker", "cluster3", "kip405_broker", "secure_broker", "spark", "oracle", "corpus"}
 )
+SERVER_FIXTURES = frozenset({"bucket", "versitygw", "wire"})  # seconds to start, and some for each test
 # A JVM that lives for minutes is not worth its second compiler: measured, two thirds of the processor's time.
 # The quick compiler alone has room for 48 MiB of code unless told; when that is full it stops for good.
 QUICK_SPARK = {
@@ -53,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if JVM_FIXTURES & fixtures:
             item.add_marker(pytest.mark.jvm)
+        elif SERVER_FIXTURES & fixtures:
+            item.add_marker(pytest.mark.slow)
         servers_of = ((name, below) for name, below, servers in GROUPS if servers & fixtures)
         named = (name for name, below in servers_of if item.nodeid.startswith(below))
         item.add_marker(pytest.mark.xdist_group(next(named, item.nodeid.partition("::")[0])))

@@ -141,6 +141,7 @@ def test_table_for_the_topics_of_both_settles_the_disagreement() -> None:
     assert policy.effective("ab").tiering is policy.effective("axb").tiering is True
 
 
+@pytest.mark.slow
 @given(policy=policies, topic=names)
 def test_policy_that_was_read_has_an_answer_for_every_topic(policy: Policy, topic: str) -> None:
     """Whatever name somebody gives a topic, no tie and no contradiction comes up that reading missed."""
@@ -150,6 +151,7 @@ def test_policy_that_was_read_has_an_answer_for_every_topic(policy: Policy, topi
     assert set(effective.origins) == set(KEYS)
 
 
+@pytest.mark.slow
 @given(policy=policies, topic=names)
 def test_value_is_that_of_a_matching_table_and_no_other_is_more_specific(policy: Policy, topic: str) -> None:
     """Precedence as it is defined, looked at table by table."""
@@ -169,12 +171,14 @@ def test_value_is_that_of_a_matching_table_and_no_other_is_more_specific(policy:
 # Round trips and the hash.
 
 
+@pytest.mark.slow
 @given(policy=policies)
 def test_policy_reads_back_from_its_own_tree(policy: Policy) -> None:
     """Nothing is lost on the way to the topic and back."""
     assert read_policy(policy.tree()) == policy
 
 
+@pytest.mark.slow
 @given(one=policies, other=policies)
 def test_hash_is_that_of_the_content(one: Policy, other: Policy) -> None:
     """Equal policies have one hash, and others another."""
@@ -334,6 +338,7 @@ def test_contradiction_between_tables_names_both() -> None:
     assert problem.endswith("(as for a topic named small-)")
 
 
+@pytest.mark.slow
 @given(tree=trees)
 def test_reading_refuses_or_reads_and_does_nothing_else(tree: dict[str, Any]) -> None:
     """Tables that are well-formed one by one come to a policy, or to problems that each name a table."""

@@ -58,6 +58,7 @@ def _newer() -> bytes:
 # The bytes.
 
 
+@pytest.mark.slow
 @given(
     policy=policies,
     base=st.none() | st.builds(Base, st.integers(0, 2**63 - 1), st.text(max_size=64)),
@@ -214,6 +215,7 @@ def test_offset_that_was_not_read_yet_is_unknown() -> None:
         _followed([encode(_change(30))]).at(1)
 
 
+@pytest.mark.slow
 @given(days=st.lists(st.tuples(st.integers(1, 9), st.integers(-1, 5)), max_size=8))
 def test_every_reader_holds_the_same_to_be_in_force(days: list[tuple[int, int]]) -> None:
     """Each record's base is any earlier record or none: the chain of those that count is unbroken, always."""
@@ -252,6 +254,7 @@ def test_change_comes_to_one_event_for_each_key() -> None:
     assert len({each.event_id for each in events}) == 2
 
 
+@pytest.mark.slow
 @given(policy=policies)
 def test_first_change_declares_every_key_of_every_table(policy: Policy) -> None:
     """Nothing that is in force came without an event."""

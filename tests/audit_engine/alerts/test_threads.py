@@ -222,6 +222,7 @@ def histories(draw: st.DrawFn) -> list[RunNews]:
     return runs
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(histories())
 def test_a_thread_is_over_exactly_when_nothing_of_it_is_open(runs: list[RunNews]) -> None:

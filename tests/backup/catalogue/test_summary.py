@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def test_a_leader_that_begins_above_changes_nothing_below() -> None:
     assert (found.lost, found.held) == (before.lost, ())
 
 
+@pytest.mark.slow
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_each_offset_is_in_one_place(start: int, length: int) -> None:
     """Pieces, held and lost ranges do not overlap, and the leader's whole range is in pieces or held."""

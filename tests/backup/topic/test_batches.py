@@ -51,6 +51,7 @@ def told(records: list[PlainRecord]) -> list[tuple[object, ...]]:
     return [(each.timestamp_ms, each.key, each.value, tuple(each.headers)) for each in records]
 
 
+@pytest.mark.slow
 @given(
     records=records_lists,
     codec=st.sampled_from(sorted(CODECS)),
@@ -165,6 +166,7 @@ def packed(batches: list[StoredBatch], limit_bytes: int, sequence: int = 0) -> l
     return found
 
 
+@pytest.mark.slow
 @given(drawn=source_batches, limit_bytes=st.integers(61, 4000))
 def test_batches_behind_each_other_are_the_same_records(
     drawn: list[tuple[Any, ...]], limit_bytes: int
@@ -224,6 +226,7 @@ def test_small_batches_share_a_request_up_to_the_limit() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(records=records_lists, data=st.data())
 def test_a_broken_payload_is_malformed(records: list[PlainRecord], data: st.DataObject) -> None:
     """Cut short, longer than its records, or with a length that leaves it: refused, never sent; whatever

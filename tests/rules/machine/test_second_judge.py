@@ -47,6 +47,7 @@ def _differences(seed: int) -> dict[str, tuple[Any, Any]]:
     }
 
 
+@pytest.mark.slow
 def test_the_two_judges_agree() -> None:
     """Hundreds of histories, every rule of them, to the offset."""
     wrong = {seed: found for seed in range(FAST) if (found := _differences(seed))}
@@ -70,6 +71,7 @@ def test_the_two_judges_agree_on_thousands(record_property: Callable[[str, objec
     assert min(fired[rule_id] for rule_id in JUDGED) >= 10, fired
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_any_order_any_cut_and_any_repetition_is_the_same(seed: int, data: st.DataObject) -> None:
@@ -86,6 +88,7 @@ def test_any_order_any_cut_and_any_repetition_is_the_same(seed: int, data: st.Da
     assert encode(fold(first, rest, TERMS, as_of_ms=h.now_ms)) == encode(whole)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_truncated_history_never_passes_what_it_did_not_see(seed: int, data: st.DataObject) -> None:

@@ -31,6 +31,8 @@ from tiering.store.errors import Denied
 from tiering.store.patient import PatientStore, patient
 from tiering.store.s3 import S3Store, S3StoreSettings
 
+pytestmark = pytest.mark.slow  # a real S3 server, with users of its own
+
 USER = "restricted"
 OF_BUCKET = ("ListBucket", "GetBucketVersioning", "ListBucketMultipartUploads")
 READ = ("GetObject", "GetObjectVersion")

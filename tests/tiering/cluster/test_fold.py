@@ -102,6 +102,7 @@ def test_folding_in_pieces_is_folding_at_once(history: list[Act], data: st.DataO
     assert tables(half) == before
 
 
+@pytest.mark.slow
 @given(st.lists(acts(), max_size=10), st.lists(acts(), max_size=10), st.booleans())
 def test_a_transaction_counts_when_it_has_ended_and_never_when_aborted(
     before: list[Act], inside: list[Act], ended: bool

@@ -46,6 +46,7 @@ def test_every_control_record_kafka_writes_is_read_field_by_field(vector: dict[s
     assert differences(record, vector["printed"]) == []
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_each_value_survives_writing_and_reading(data: st.DataObject) -> None:
     """A control record of any type and version, written as Kafka writes it, is read as the same value."""

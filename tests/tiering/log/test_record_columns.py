@@ -54,6 +54,7 @@ def one_by_one(batch: bytes) -> Told | None:
         return None
 
 
+@pytest.mark.slow
 @given(lists=st.lists(record_lists(), min_size=1, max_size=6), data=st.data())
 def test_columns_tell_what_reading_one_by_one_tells(
     lists: list[list[PlainRecord]], data: st.DataObject

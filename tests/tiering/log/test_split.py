@@ -51,6 +51,7 @@ def in_parts(path: Path, parts: int, way: tuple[Depth, Compaction]) -> SegmentSc
     )
 
 
+@pytest.mark.slow
 @given(seed=SEEDS, parts=st.integers(min_value=2, max_value=5), way=WAYS)
 def test_parts_of_any_file_say_what_one_scan_says(
     tmp_path_factory: pytest.TempPathFactory, seed: int, parts: int, way: tuple[Depth, Compaction]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_exact_without_overlaps(sizes: list[int], data: st.DataObject) -> None:
     assert [unique.from_offset(base) for base in bases] == [sum(sizes[base:]) for base in bases]
 
 
+@pytest.mark.slow
 @given(held_logs())
 def test_more_of_the_log_is_never_fewer_bytes(log: tuple[list[int], list[Extent]]) -> None:
     """It does not rise with the offset: a size limit cuts the log in one place."""

@@ -58,18 +58,21 @@ def _changed(record: SegmentRecord | LogRecord, change: Callable[[dict[str, Any]
     return _resealed(json.dumps(members).encode(), record)
 
 
+@pytest.mark.slow
 @given(segment_records())
 def test_a_segments_record_survives(record: SegmentRecord) -> None:
     """decode(encode(r)) == r, what is not recognised included."""
     assert decode_segment(encode_segment(record)) == record
 
 
+@pytest.mark.slow
 @given(log_records())
 def test_a_logs_record_survives(record: LogRecord) -> None:
     """decode(encode(r)) == r, what is not recognised included."""
     assert decode_log(encode_log(record)) == record
 
 
+@pytest.mark.slow
 @given(segment_records(), st.randoms(use_true_random=False))
 def test_bytes_are_stable(record: SegmentRecord, chance: Any) -> None:
     """However a writer ordered and spaced its JSON, the record is written again as the same bytes."""
@@ -235,6 +238,7 @@ def test_any_bytes_are_refused_in_words(value: bytes) -> None:
         decode_log(value)
 
 
+@pytest.mark.slow
 @given(segment_records(), st.data())
 def test_a_damaged_record_is_refused(record: SegmentRecord, data: st.DataObject) -> None:
     """One byte changed, anywhere: the seal does not fit any more, alone or among many."""
@@ -248,6 +252,7 @@ def test_a_damaged_record_is_refused(record: SegmentRecord, data: st.DataObject)
     assert not open_many([key], [bytes(value)], record.log.cluster_id)[1].any()
 
 
+@pytest.mark.slow
 @given(st.lists(segment_records(), min_size=1, max_size=5), st.data())
 def test_seals_are_opened_together_as_alone(records: list[SegmentRecord], data: st.DataObject) -> None:
     """The rows under the seals of many are those of each; what does not fit takes no other along."""

@@ -182,6 +182,7 @@ def test_what_this_replica_has_lost_is_named() -> None:
     assert next_segment([Range(0, 20), Range(50, 90)], 20) == Missing(range=Range(20, 50))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_t2_copying_what_comes_next_covers_everything(data: st.DataObject) -> None:
     """However replicas cut their segments and whoever leads, taking what comes next leaves no hole."""

@@ -69,6 +69,7 @@ def flat(message: Any) -> Any:
     return [flat(each) for each in message] if isinstance(message, tuple) else message
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_what_is_written_is_read_back(data: st.DataObject) -> None:
@@ -145,6 +146,7 @@ def spoiled(content: bytes, chance: random.Random) -> bytes:
     return bytes(spoiled)
 
 
+@pytest.mark.slow
 def test_any_bytes_are_a_message_or_an_error() -> None:
     """30,000 frames, of noise and of messages with bits flipped and ends cut: nothing else is ever raised."""
     chance = random.Random(5)

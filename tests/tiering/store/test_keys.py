@@ -59,6 +59,7 @@ def test_every_key_parses_back(segment: SegmentKey, kind: ObjectKind, prefix: st
     assert key == f"{layout.stem(segment)}.{kind.value}"
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=80) | st.from_regex(r"seawall/[a-z.]{1,3}/.{22}/[0-9]{1,3}/.{57}\.log"))
 def test_what_is_not_ours_is_none(text: str) -> None:
     """Any text is parsed without an error; if it is taken for ours, it is what we would have written."""
