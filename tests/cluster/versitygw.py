@@ -153,7 +153,7 @@ def _build(go: str, folder: Path) -> None:
     (unfinished / "versitygw").rename(folder / "versitygw")
 
 
-def _has_attributes(folder: Path) -> bool:
+def has_attributes(folder: Path) -> bool:
     probe = folder / "attributes"
     probe.touch()
     try:
@@ -167,7 +167,7 @@ def _has_attributes(folder: Path) -> bool:
 def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VersityGateway]:
     """A real S3 server; no Java needed."""
     folder = tmp_path_factory.mktemp("versitygw")
-    if not _has_attributes(folder):
+    if not has_attributes(folder):
         pytest.skip(f"the file system of {folder} has no extended attributes, which versitygw needs")
     try:
         gateway = VersityGateway(program(), folder / "store")

@@ -20,6 +20,7 @@ from tests.soak.bounds import Wanted
 from tests.soak.seen import Soaked, numbers, samples
 from tests.soak.shown import status, table
 from tests.soak.soak import soak
+from tests.soak.world import Kept
 
 LINE_EVERY_S = 60.0  # where nobody looks on
 ERASE = "\r\x1b[K"
@@ -68,6 +69,7 @@ def main() -> int:
     wanted = Wanted(
         seconds=asked.minutes * 60,
         records_per_s=asked.records_per_s,
+        kept=Kept.within(asked.minutes * 60),
         audit_every_s=asked.audit_every,
         has_audit=not asked.without_audit,
     )

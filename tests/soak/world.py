@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from confluent_kafka import Consumer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
@@ -22,7 +23,7 @@ from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
 from seawall.local.process import Child
 from seawall.local.s3 import S3Address
-from tests.cluster import produce
+from tests.cluster import produce, versitygw
 from tests.faults.agents import Agent, agents_beside
 from tests.seawall.cli.calling import call
 from tests.soak.traffic import KEPT, PARTITIONS, ROLLING, TOPICS, consumer_of
@@ -40,9 +41,18 @@ _TOLD = re.compile(rb"^(\d+) offsets in (\d+) commits", re.MULTILINE)
 class Kept:
     """For how long the rolling topic's records are kept, and how large the segments are."""
 
+    IS_LONG_S: ClassVar[float] = 1800.0
+
     segment_bytes: int = 1024 * 1024
     local_s: int = 240
     total_s: int = 720
+
+    @classmethod
+    def within(cls, seconds: float) -> Kept:
+        """So that much of it expires in a form of minutes, too."""
+        if seconds >= cls.IS_LONG_S:
+            return cls()
+        return cls(segment_bytes=256 * 1024, local_s=60, total_s=150)
 
     @property
     def policy(self) -> str:
@@ -167,7 +177,6 @@ metadata_partitions = {produce.METADATA_PARTITIONS}
 def running(folder: Path, kept: Kept, *, commit_every_s: int, has_audit: bool = True) -> Iterator[World]:
     """Everything up and ready; ended in order."""
     with ExitStack() as stack:
-        bucket = stack.enter_context(LocalBucket(folder))
         cluster = LocalCluster(folder / "cluster", nodes=3, properties=produce.QUICK_HOUSEKEEPING)
         stack.callback(cluster.close)
         cluster.start(deadline_s=READY_S)
@@ -179,7 +188,7 @@ def running(folder: Path, kept: Kept, *, commit_every_s: int, has_audit: bool = 
                 segment_bytes=kept.segment_bytes,
                 config={"retention.ms": str(retention_ms)},
             )
-        at = bucket.address
+        at = stack.enter_context(_store(folder))
         agents = stack.enter_context(
             agents_beside(cluster, folder, agent_settings(cluster, at), at, deadline_s=READY_S)
         )
@@ -217,6 +226,28 @@ def running(folder: Path, kept: Kept, *, commit_every_s: int, has_audit: bool = 
                 lambda: world.ingested() > 0, wanted="its first commit", deadline_s=READY_S
             )
         yield world
+
+
+@contextmanager
+def _store(folder: Path) -> Iterator[S3Address]:
+    """versitygw, which keeps objects as files; moto came to 15 GiB of memory in an hour, and does for minutes
+    where the other is not to be had."""
+    try:
+        program = versitygw.program() if versitygw.has_attributes(folder) else None
+    except versitygw.NotToBeHad:
+        program = None
+    if program is None:
+        with LocalBucket(folder) as bucket:
+            yield bucket.address
+        return
+    with versitygw.VersityGateway(program, folder / "store") as gateway:
+        yield S3Address(
+            endpoint_url=gateway.endpoint_url,
+            bucket=gateway.new_bucket(),
+            region=versitygw.REGION,
+            access_key_id=versitygw.ACCESS_KEY_ID,
+            secret_access_key=versitygw.SECRET_ACCESS_KEY,
+        )
 
 
 def _child(folder: Path, environ: Mapping[str, str], name: str, *arguments: str) -> Child:
