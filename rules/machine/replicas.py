@@ -120,7 +120,7 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
                 bytes_at_most=unique,
                 bytes_counted=counted,
                 covered=meet(coverage.tiered(state), span(event.base_offset, event.end_offset)),
-                was_led=state.leader_id in (None, event.broker_id),
+                was_led=_leads(state, event.broker_id),
             ),
         )
         replica.segments.pop(event.base_offset, None)
@@ -129,6 +129,14 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
     if is_head:
         replica.local_start = max(replica.local_start or 0, event.end_offset)
         _absorb(state, replica, event, terms)
+
+
+def _leads(state: LogState, broker_id: int) -> bool:
+    """Where nobody leads, as between a leader's end and its return, whoever did last: its log is the log."""
+    if state.leader_id != -1:
+        return state.leader_id in (None, broker_id)
+    led = [epoch for epoch, leader in state.leaders.items() if leader != -1]
+    return not led or state.leaders[max(led)] == broker_id
 
 
 def log_start_advanced(state: LogState, event: LogStartAdvanced, terms: Terms) -> None:

@@ -199,12 +199,16 @@ def start_above_the_watermark(mode: str) -> History:
     return h.after(hours=1)
 
 
-def dropped_before_its_upload(mode: str) -> History:
+def dropped_before_its_upload(mode: str, *, leaderless_after: int | None = None) -> History:
     h = fixture(mode)
     h.told = [each for each in h.told if getattr(each.event, "segment_id", None) != "s9"]
     _renumber(h)
     h.copy_started(*segment(9))
     h.after(minutes=5)
+    if leaderless_after is not None:
+        h.elects(leaderless_after)
+        h.after(seconds=2).elects(-1)
+        h.after(seconds=2)
     h.dropped(1, 9000, 10_000, newest(9))
     h.start(1, 9000, 10_000, local=10_000)
     for broker in (2, 3):  # the leader's start is a floor for theirs; the files are there still

@@ -8,7 +8,13 @@ import pytest
 
 from rules.machine import LogState, Told, decode, encode, fold, is_late, newborn, state_hash
 from rules.machine.verdict import Status, Verdict, judge
-from tests.rules.machine.faults import FAULTS, Fault, topic_removed, trimmed_and_the_tier_follows
+from tests.rules.machine.faults import (
+    FAULTS,
+    Fault,
+    dropped_before_its_upload,
+    topic_removed,
+    trimmed_and_the_tier_follows,
+)
 from tests.rules.machine.histories import LOG, T0_MS, TERMS, TOPIC, History, fixture, found, parent_of
 
 UNTOUCHED = ("kip405", "ours", "none")
@@ -51,6 +57,14 @@ def test_what_was_deleted_can_be_had_from_versions_alone() -> None:
         [loss] = [each for each in judged.findings if each.rule_id == "START-02"]
 
         assert (loss.recoverable_offsets, loss.lost_offsets) == (recoverable, 3000 - recoverable)
+
+
+@pytest.mark.parametrize(("last_leader", "is_found"), [(1, True), (2, False)])
+def test_what_goes_while_nobody_leads_is_the_last_leaders(last_leader: int, is_found: bool) -> None:
+    """A broker that starts deletes before anybody is elected: judged if it led last, as if it led still."""
+    h = dropped_before_its_upload("ours", leaderless_after=last_leader)
+
+    assert (("SEG-09", "C", ((9000, 10_000),)) in found(h.judged())) is is_found
 
 
 def test_what_was_never_tiered_goes_with_its_topic() -> None:
