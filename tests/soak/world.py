@@ -52,7 +52,7 @@ class Kept:
         """So that much of it expires in a form of minutes, too."""
         if seconds >= cls.IS_LONG_S:
             return cls()
-        return cls(segment_bytes=256 * 1024, local_s=60, total_s=150)
+        return cls(segment_bytes=256 * 1024, local_s=120, total_s=300)
 
     @property
     def policy(self) -> str:
