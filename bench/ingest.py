@@ -7,7 +7,7 @@ into new tables that are made before the clock runs. `rows_per_s` and `their_row
 medians. Wanted: 0.7.
 
     SEAWALL_BENCH_EVENTS   2,000,000 unless told
-    SEAWALL_BENCH_BATCH    500,000 records a commit
+    SEAWALL_BENCH_BATCH    1,000,000 records a commit
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from seawall.local.broker import LocalCluster
 from seawall.spark import spark_session
 
 EVENTS = int(os.environ.get("SEAWALL_BENCH_EVENTS", "2000000"))
-BATCH = int(os.environ.get("SEAWALL_BENCH_BATCH", "500000"))
+BATCH = int(os.environ.get("SEAWALL_BENCH_BATCH", "1000000"))
 TOPIC = "bench-ingest"
 PARTITIONS = 6
 LOGS = 20_000

@@ -53,7 +53,7 @@ from audit_engine.tables.errors import ReadingFailed, TopicEndsEarlier, TopicRep
 from audit_engine.tables.marks import Mark, Offsets, Range, furthest, ranges
 from audit_engine.tables.spark import EvidenceTable, EvidenceTables, Standing, following, schema_of
 
-BATCH_RECORDS_MAX = 500_000
+BATCH_RECORDS_MAX = 1_000_000
 ATTEMPTS_MAX = 3  # of a run that retention overtakes while it reads
 LONG_WAY_BATCHES = 8  # behind one with a record that is not plain: to find one out costs up to a batch
 POLL_S = 1

@@ -174,8 +174,12 @@ class EvidenceTable:
     def _last_number(self) -> int:
         """Delta keeps it in every checkpoint, so that it outlives the history."""
         _, snapshot = log_and_snapshot(self._spark, self.path)
-        found = snapshot.transactions().get(APP_ID)
-        return int(found.get()) if found.isDefined() else -1
+        known = snapshot.setTransactionsIfKnown()  # beside the commit; else Delta reads all that is in force
+        found = (known.get() if known.isDefined() else snapshot.setTransactions()).iterator()
+        while found.hasNext():
+            if (each := found.next()).appId() == APP_ID:
+                return int(each.version())
+        return -1
 
     def _make(self) -> None:
         if DeltaTable.isDeltaTable(self._spark, self.path):

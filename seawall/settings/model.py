@@ -217,7 +217,7 @@ class AuditSettings(_Table):
     tables: Annotated[str, AfterValidator(_tables)] | None = None
     topic: str = "__seawall_audit"
     commit_every_s: Annotated[int, _whole(1, 86_400)] = 60
-    batch_records_max: Annotated[int, _whole(1, 10_000_000)] = 500_000
+    batch_records_max: Annotated[int, _whole(1, 10_000_000)] = 1_000_000
 
 
 class AlertsSettings(_Table):
