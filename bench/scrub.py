@@ -1,6 +1,6 @@
-"""Deep scrub of 4 GiB of segments on an S3 server: against `rclone check --download` of the same objects.
+"""Deep scrub of 8 GiB of segments on an S3 server: against `rclone check --download` of the same objects.
 
-4 segments of 1 GiB, as brokers cut them by default, in batches of 16 KiB, each with its `.aux` and `.json`.
+8 segments of 1 GiB, as brokers cut them by default, in batches of 16 KiB, each with its `.aux` and `.json`.
 Both tools read every byte of every object from versitygw on this machine, as processes of their own, start
 included. rclone compares with the files that were uploaded, at its own defaults; we have no such files: we
 verify every batch, the offsets, the checksums of the objects and what the metadata says of them, list the
@@ -9,6 +9,8 @@ from the topic; Kafka is left out.
 
 `cpu_s` and `their_cpu_s` are medians of the processor seconds of the tool alone. rclone is the one of
 `bench.upload`.
+
+    SEAWALL_BENCH_SEGMENTS   8 unless told; by fewer, more of ours is the start of the interpreter
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from tiering.store.keys import KeyLayout, ObjectKind, SegmentKey
 
 PREFIX = "seawall"
 CLUSTER_ID, TOPIC_ID = "MkU3OEVBNTcwNTJENDM2Qk", "CgkTzsXgRlOwPTRJHnL2yg"
-LOGS = [LogId(CLUSTER_ID, TOPIC_ID, partition) for partition in range(4)]  # the same 1 GiB in each
+SEGMENTS = int(os.environ.get("SEAWALL_BENCH_SEGMENTS", "8"))
+LOGS = [LogId(CLUSTER_ID, TOPIC_ID, partition) for partition in range(SEGMENTS)]  # the same 1 GiB in each
 TOPIC = MetadataTopic(cluster_id=CLUSTER_ID, topic_id="kQfXJ2mZQ5e1bYv0x3rT8w", partition_count=1)
 RECORDS = "records.jsonl"
 
