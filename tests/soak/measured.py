@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 WARM = 0.4
 BINS = 10
-SAMPLES_MIN = 3 * BINS
+SAMPLES_MIN = 2 * BINS  # some in each stretch of the judged part
 MIB = 1024 * 1024
 
 

@@ -22,7 +22,7 @@ def test_under_a_steady_load_nothing_grows_and_nothing_is_lost(tmp_path: Path) -
     found = soak(
         tmp_path,
         Wanted(
-            seconds=40.0,
+            seconds=60.0,
             records_per_s=90.0,
             kept=Kept(segment_bytes=64 * 1024, local_s=1800, total_s=3600),
             sample_every_s=1.0,
