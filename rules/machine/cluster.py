@@ -28,7 +28,7 @@ from rules.events import (
 )
 from rules.machine import authority, fabricated
 from rules.machine.findings import close_covered, happened
-from rules.machine.replicas import seen_in_sync
+from rules.machine.lives import seen_in_sync
 from rules.machine.spans import cut, meet, normal, span
 from rules.machine.state import (
     EPOCHS_KEPT,

@@ -26,6 +26,7 @@ from rules.machine import (
     removals,
     replicas,
     spans,
+    watermarks,
 )
 from rules.machine.verdict import Status, Verdict, judge
 from tests.rules.machine.brute import JUDGED
@@ -162,7 +163,7 @@ def _no_settings_are_compared(patch: pytest.MonkeyPatch) -> None:
 
 
 def _epochs_are_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(replicas, "_check_epochs", lambda state, interval: None)
+    patch.setattr(watermarks, "check_epochs", lambda state, interval: None)
 
 
 def _anybody_may_delete_topics(patch: pytest.MonkeyPatch) -> None:

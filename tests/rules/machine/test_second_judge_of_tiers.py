@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rules.machine import conditions, objects, replicas, tier
+from rules.machine import conditions, objects, tier, watermarks
 from tests.rules.machine.brute_tiers import JUDGED, TierJudge
 from tests.rules.machine.comparing import tiers_by_machine
 from tests.rules.machine.random_tiers import random_tier
@@ -103,7 +103,7 @@ def _starts_may_be_anywhere(patch: pytest.MonkeyPatch) -> None:
 
 
 def _watermarks_may_fall(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(replicas, "_low_watermark", lambda state, replica, event, terms: None)
+    patch.setattr(watermarks, "low", lambda state, replica, event, terms: None)
 
 
 MAIMED: tuple[Maim, ...] = (
