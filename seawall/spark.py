@@ -20,6 +20,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from audit_engine.jvm.spark import CLASSES
+from audit_engine.tables.spark import PARQUET
 from seawall.delta import spark as conditional
 from seawall.jvm.classpath import jars
 from seawall.jvm.java import find_java
@@ -37,21 +38,7 @@ TERSE = {
     "spark.sql.debug.maxToStringFields": "4",
     "spark.sql.ui.explainMode": "simple",
 }
-# Columns of events in which no value comes twice: a dictionary is given up once it is full.
-_NEVER_ALIKE = (
-    "body",
-    "emitter_seq",
-    "event_id",
-    "kafka_offset",
-    "kafka_timestamp_ms",
-    "observed_at_ms",
-    "occurred_at_ms",
-    "payload_hash",
-)
-# Of these nobody asks from where to where they go.
-_NEVER_ASKED_BY = ("body", "emitter_seq", "event_id", "kafka_timestamp_ms", "occurred_at_ms", "payload_hash")
-# There is no UI, and nobody looks at what has ended: of a service that goes on, Spark's thousand of each were
-# 70 MiB of its heap.
+# There is no UI, and nobody looks at what has ended; Spark would keep a thousand of each in a service.
 FORGETFUL = {
     "spark.sql.ui.retainedExecutions": "50",
     "spark.ui.retainedJobs": "50",
@@ -65,8 +52,7 @@ QUICK = {
     "spark.sql.maxConcurrentOutputFileWriters": "4",
     # Histograms of lengths in each page: nothing that reads our tables asks for them.
     "spark.hadoop.parquet.size.statistics.enabled": "false",
-    **{f"spark.hadoop.parquet.enable.dictionary#{name}": "false" for name in _NEVER_ALIKE},
-    **{f"spark.hadoop.parquet.column.statistics.enabled#{name}": "false" for name in _NEVER_ASKED_BY},
+    **{f"spark.hadoop.{name}": value for name, value in PARQUET.items()},
 }
 GATEWAY = "PYSPARK_GATEWAY_PORT"  # spark-submit's word to the Python that it starts
 OF_THE_JVM = frozenset(

@@ -52,6 +52,23 @@ ASKED_BY = {
     EVENTS: ("kafka_partition", "kafka_offset", "log_id", "observed_at_ms"),
     QUARANTINE: ("kafka_partition", "kafka_offset"),
 }
+# Of events no value of these comes twice: a dictionary of them is given up once it is full.
+NEVER_ALIKE = (
+    "body",
+    "emitter_seq",
+    "event_id",
+    "kafka_offset",
+    "kafka_timestamp_ms",
+    "observed_at_ms",
+    "occurred_at_ms",
+    "payload_hash",
+)
+# How a session is to write them; nobody asks from where to where the most of them go.
+PARQUET = {f"parquet.enable.dictionary#{name}": "false" for name in NEVER_ALIKE} | {
+    f"parquet.column.statistics.enabled#{name}": "false"
+    for name in NEVER_ALIKE
+    if name not in ASKED_BY[EVENTS]
+}
 CONSTRAINT = "structure"
 POSITION = ("kafka_topic", "kafka_partition", "kafka_offset")
 # What Delta raises when another's commit came first. In its Python none of them is a kind of the last.

@@ -115,21 +115,25 @@ def test_compose_calls_what_there_is_and_lets_nothing_be_written() -> None:
     assert "logs:/var/lib/kafka/data:ro" in told["services"]["agent"]["volumes"]
 
 
+def said_in_clean_roots(program: Path, folder: Path, *asked: str) -> str:
+    """What one of the programs that make Debian roots said; it ended well, and `folder` is gone again."""
+    mirror = os.environ.get("SEAWALL_TEST_DEBIAN_MIRROR", "http://deb.debian.org/debian")
+    done = subprocess.run(
+        [sys.executable, str(program), str(folder), *asked, "--mirror", mirror],
+        capture_output=True,
+        text=True,
+        timeout=5000,
+        check=False,
+    )
+    shutil.rmtree(folder, ignore_errors=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
 @pytest.mark.long  # a Debian root and every package into it
 @pytest.mark.timeout(5400)
 @pytest.mark.skipif(shutil.which("debootstrap") is None, reason="there is no debootstrap here")
 @pytest.mark.skipif(os.geteuid() != 0, reason="a root that is entered by chroot takes root")
 def test_the_images_steps_work_in_a_clean_root(tmp_path: Path) -> None:
     """Each step of the Dockerfile, in its order; then both images' program runs as their user."""
-    mirror = os.environ.get("SEAWALL_TEST_DEBIAN_MIRROR", "http://deb.debian.org/debian")
-    done = subprocess.run(
-        [sys.executable, str(IMAGE / "try-in-chroot"), str(tmp_path / "roots"), "--mirror", mirror],
-        capture_output=True,
-        text=True,
-        timeout=5000,
-        check=False,
-    )
-    shutil.rmtree(tmp_path / "roots", ignore_errors=True)
-
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "slim: " in done.stdout
+    assert "slim: " in said_in_clean_roots(IMAGE / "try-in-chroot", tmp_path / "roots")

@@ -25,7 +25,7 @@ from seawall.local.process import Child
 from seawall.local.s3 import S3Address
 from tests.cluster import produce, versitygw
 from tests.faults.agents import Agent, agents_beside
-from tests.seawall.cli.calling import call
+from tests.seawall.cli import calling
 from tests.soak.traffic import KEPT, PARTITIONS, ROLLING, TOPICS, consumer_of
 
 AUDIT_TOPIC = "__seawall_audit"
@@ -137,19 +137,12 @@ def metrics(page: bytes) -> dict[str, float]:
 def environ_of(cluster: LocalCluster, at: S3Address, folder: Path, *, commit_every_s: int) -> dict[str, str]:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("SEAWALL_")}
     return ours | {
+        **calling.environ_of(cluster, at, PREFIX),
         "PYTHONPATH": os.pathsep.join(sys.path),
-        "SEAWALL_KAFKA__BOOTSTRAP": cluster.bootstrap,
-        "SEAWALL_S3__BUCKET": at.bucket,
-        "SEAWALL_S3__PREFIX": PREFIX,
-        "SEAWALL_S3__ENDPOINT_URL": at.endpoint_url,
-        "SEAWALL_S3__REGION": at.region,
         "SEAWALL_AUDIT__TABLES": str(folder / "tables"),
         "SEAWALL_AUDIT__COMMIT_EVERY_S": str(commit_every_s),
         # A cache that is full before the judged part begins; serve's is of 64 MiB else.
         "SEAWALL_SERVE__MEMORY_BYTES": "16MiB",
-        "AWS_ACCESS_KEY_ID": at.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": at.secret_access_key,
-        "AWS_EC2_METADATA_DISABLED": "true",
         "XDG_STATE_HOME": str(folder / "state"),
     }
 
@@ -258,5 +251,5 @@ def _child(folder: Path, environ: Mapping[str, str], name: str, *arguments: str)
 def _declare(cluster: LocalCluster, folder: Path, kept: Kept) -> None:
     (folder / "policy.toml").write_text(kept.policy)
     said = ("--principal", "soak", "--change-id", "S-1", "--confirm", "--bootstrap", cluster.bootstrap)
-    applied = call("policy", "apply", str(folder / "policy.toml"), *said)
+    applied = calling.call("policy", "apply", str(folder / "policy.toml"), *said)
     assert applied.status == 0, applied.stderr

@@ -193,6 +193,6 @@ def remove_objects(audited: Audited, bucket: LocalBucket, count: int) -> list[tu
 
 def scrub_tier(audited: Audited, bucket: LocalBucket) -> None:
     """A listing, past the trouble: it finds damage, and that is its exit code."""
-    environ = environ_of(audited.cluster, bucket, PREFIX) | {"XDG_STATE_HOME": str(audited.folder)}
+    environ = environ_of(audited.cluster, bucket.address, PREFIX) | {"XDG_STATE_HOME": str(audited.folder)}
     scrubbed = call("tier", "scrub", "ours-objects", "--listed", environ=environ)
     assert scrubbed.status == 1, scrubbed.stderr

@@ -10,7 +10,7 @@ from unittest import mock
 
 from seawall.cli import main
 from seawall.local.broker import LocalCluster
-from seawall.local.bucket import LocalBucket
+from seawall.local.s3 import S3Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +20,8 @@ class Called:
     stderr: str
 
 
-def environ_of(cluster: LocalCluster, bucket: LocalBucket, prefix: str) -> dict[str, str]:
+def environ_of(cluster: LocalCluster, at: S3Address, prefix: str) -> dict[str, str]:
     """Settings for both servers, as a user gives them."""
-    at = bucket.address
     return {
         "SEAWALL_KAFKA__BOOTSTRAP": cluster.bootstrap,
         "SEAWALL_S3__BUCKET": at.bucket,

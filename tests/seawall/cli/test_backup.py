@@ -60,7 +60,10 @@ def tiered(broker: LocalCluster, bucket: LocalBucket, produced: dict[str, list[R
 
 @pytest.fixture
 def environ(broker: LocalCluster, bucket: LocalBucket, tmp_path: Path) -> dict[str, str]:
-    return environ_of(broker, bucket, PREFIX) | {"XDG_STATE_HOME": str(tmp_path / "state"), "COLUMNS": "100"}
+    return environ_of(broker, bucket.address, PREFIX) | {
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "COLUMNS": "100",
+    }
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def tiered(broker: LocalCluster, bucket: LocalBucket) -> Iterator[Tiered]:
 @pytest.fixture
 def seawall(broker: LocalCluster, bucket: LocalBucket) -> Seawall:
     """`seawall tier ...` with settings for both."""
-    environ = environ_of(broker, bucket, PREFIX) | {"COLUMNS": "100"}
+    environ = environ_of(broker, bucket.address, PREFIX) | {"COLUMNS": "100"}
     return lambda *arguments: call("tier", *map(str, arguments), environ=environ)
 
 

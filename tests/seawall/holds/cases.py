@@ -53,7 +53,10 @@ def settings_of(cluster: LocalCluster, bucket: LocalBucket, prefix: str) -> Sett
 
 def environ_of(cluster: LocalCluster, bucket: LocalBucket, prefix: str, state_home: str) -> dict[str, str]:
     """Of a verb as a user calls it."""
-    return calling.environ_of(cluster, bucket, prefix) | {"XDG_STATE_HOME": state_home, "COLUMNS": "200"}
+    return calling.environ_of(cluster, bucket.address, prefix) | {
+        "XDG_STATE_HOME": state_home,
+        "COLUMNS": "200",
+    }
 
 
 def record_of(cluster: LocalCluster, topic: str) -> LogRecord | None:

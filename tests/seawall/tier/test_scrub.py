@@ -55,7 +55,7 @@ def kit(tmp_path: Path) -> Kit:
 @pytest.fixture
 def seawall(broker: LocalCluster, bucket: LocalBucket, tmp_path: Path) -> Seawall:
     """`seawall tier scrub TOPIC ...` with settings for both, and a state folder of its own."""
-    environ = environ_of(broker, bucket, PREFIX) | {"XDG_STATE_HOME": str(tmp_path)}
+    environ = environ_of(broker, bucket.address, PREFIX) | {"XDG_STATE_HOME": str(tmp_path)}
 
     def run(*arguments: str, topic: str = TOPIC) -> Called:
         return call("tier", "scrub", topic, *arguments, environ=environ)

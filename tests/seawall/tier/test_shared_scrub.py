@@ -105,7 +105,9 @@ def tiered(broker: LocalCluster, bucket: LocalBucket) -> Tiered:
 
 @pytest.fixture
 def place(broker: LocalCluster, bucket: LocalBucket, tmp_path: Path) -> Place:
-    environ = environ_of(broker, bucket, PREFIX) | {"SEAWALL_KAFKA__CLIENT__SESSION_TIMEOUT_MS": "6000"}
+    environ = environ_of(broker, bucket.address, PREFIX) | {
+        "SEAWALL_KAFKA__CLIENT__SESSION_TIMEOUT_MS": "6000"
+    }
     return Place(environ=environ, folder=tmp_path)
 
 
