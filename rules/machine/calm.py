@@ -21,12 +21,11 @@ from dataclasses import dataclass
 
 from rules.machine import authority
 from rules.machine.authority import TOTAL, UNLIMITED
-from rules.machine.conditions import holds
+from rules.machine.conditions import NEVER_MS, holds
 from rules.machine.spans import NONE
 from rules.machine.state import LogState, Replica
 from rules.machine.terms import Terms
 
-NEVER_MS = 2**62
 _STAYS_MISSING = frozenset({"cause_unknown", "coalesced", "unread_kind", "too_many"})
 # What every healthy log waits with: its head for its end, its copies for the next look at them.
 WAITED_WITH = frozenset({"RET-05", "AUD-05"})

@@ -25,6 +25,8 @@ from rules.machine.terms import DAY_MS, Terms
 from rules.machine.untrue import untrue
 from rules.policy.quantities import write_time
 
+NEVER_MS = 2**62
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
@@ -40,6 +42,7 @@ class Condition:
     since_ms: int | None = None
     not_before_ms: int = 0
     grows: bool = False  # what was so before stays in the finding's ranges
+    is_in_turn: bool = False  # one at a time: what lies before it has to go first. `anchor` is where it lies
 
     @property
     def key(self) -> str:
@@ -53,6 +56,7 @@ def watch(state: LogState, terms: Terms, now_ms: int, known: Holding | None = No
     """What holds now, against what held before. `known`: what is found to hold, of a state that is as it was:
     what holds is a function of the state, and time alone only makes it due."""
     holding = {each.key: each for each in holds(state, terms)} if known is None else known
+    turns = {key: _turn_ms(state, each, now_ms) for key, each in holding.items() if each.is_in_turn}
     for key in [key for key in state.pending if key not in holding]:
         del state.pending[key]
         if key in state.findings:
@@ -64,7 +68,7 @@ def watch(state: LogState, terms: Terms, now_ms: int, known: Holding | None = No
             pending = Pending(since_ms=since_ms, severity=each.severity, ranges=each.ranges, note=each.note)
             state.pending[key] = pending
         if each.since_ms is not None:
-            pending.since_ms = each.since_ms
+            pending.since_ms = max(each.since_ms, turns.get(key, each.since_ms))
         pending.severity, pending.ranges, pending.note = each.severity, each.ranges, each.note
         due_ms = pending.since_ms + terms.grace_of(each.rule_id, each.grace_ms)
         if due_ms <= now_ms and not _is_doubtful(state, key):
@@ -72,6 +76,17 @@ def watch(state: LogState, terms: Terms, now_ms: int, known: Holding | None = No
         elif pending.since_ms > now_ms and key in state.findings:
             _clear(state.findings[key], now_ms)  # it was so, and is only to come again
     return holding
+
+
+def _turn_ms(state: LogState, each: Condition, now_ms: int) -> int:
+    """Since when it, or what lay before it, has held without a break."""
+    place = f"{each.rule_id}|{each.subject}|"
+    waited = (
+        pending.since_ms
+        for key, pending in state.pending.items()
+        if key.startswith(place) and int(key.removeprefix(place)) <= int(each.anchor)
+    )
+    return min([now_ms, *waited])
 
 
 def _clear(found: Found, now_ms: int) -> None:
@@ -225,7 +240,7 @@ def _expired(state: LogState, leader: Replica | None, terms: Terms) -> Iterator[
         for base, end, newest_ms, told_ms in _segments(state, leader):
             yield from _never_expires(state, base, end, newest_ms, told_ms)
     head = _head(state, leader)
-    if head is None or state.was_compacted or any(each.released_at is None for each in state.holds.values()):
+    if head is None or state.was_compacted:
         return
     base, end, newest_ms = head
     limits = [keeps.ms for keeps in [authority.authorised_now(state, TOTAL)] if keeps is not None]
@@ -238,6 +253,8 @@ def _expired(state: LogState, leader: Replica | None, terms: Terms) -> Iterator[
     grace_ms = terms.retention_ms
     if mode == "ours":
         grace_ms += authority.policy_now(state).delete_grace_ms
+    is_held = any(each.released_at is None for each in state.holds.values())
+    since_ms = max(newest_ms + max(limits), state.keep_until_ms or 0)
     yield Condition(
         rule_id="RET-05",
         subject="log",
@@ -245,16 +262,10 @@ def _expired(state: LogState, leader: Replica | None, terms: Terms) -> Iterator[
         severity="W",
         grace_ms=grace_ms,
         ranges=span(base, end),
-        since_ms=max(newest_ms + max(limits), _kept_since(state), state.keep_until_ms or 0),
+        since_ms=NEVER_MS if is_held else since_ms,
+        is_in_turn=True,
         note="it has expired, and is still there",
     )
-
-
-def _kept_since(state: LogState) -> int:
-    """Since when it is kept no longer than now."""
-    times = [each.at_ms for each in state.policy]
-    times += [each.at_ms for each in state.config.get("topic|retention.ms", ())]
-    return max([state.born_ms or 0, *times])
 
 
 def _head(state: LogState, leader: Replica | None) -> tuple[int, int, int | None] | None:

@@ -358,7 +358,7 @@ def two_payloads(said: Iterable[Told]) -> Iterable[AboutEmitter]:
     """
     by_number: dict[tuple[Speaker, int], Event | None] = {}
     by_id: dict[str, Event] = {}
-    told_of = set()
+    told_of: set[tuple[str, str]] = set()
     for told in sorted(said, key=lambda each: each.order):
         name = f"{told.speaker.broker_id}/{told.speaker.component}"
         number = (told.speaker, told.seq)
@@ -368,8 +368,8 @@ def two_payloads(said: Iterable[Told]) -> Iterable[AboutEmitter]:
         if told.event is not None and not isinstance(told.event, NO_ACTS):
             known = by_id.setdefault(told.event.event_id, told.event)
             is_other |= known != told.event
-        if is_other and anchor not in told_of:
-            told_of.add(anchor)
+        if is_other and (name, anchor) not in told_of:
+            told_of.add((name, anchor))
             yield _about("AUD-02", "E", name, anchor, "one id was said with two contents")
 
 

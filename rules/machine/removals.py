@@ -36,6 +36,7 @@ def reconsider(state: LogState, terms: Terms, now_ms: int) -> None:
             _withdraw(state, ("RET-01", "RET-02", "DEL-01"), removal.base, happened, now_ms)
         if cause == "retention":
             _shrunk(state, removal, offsets, terms)
+            _counts(state, removal, 0)
         if not _not_uploaded(state, removal, terms):
             _withdraw(state, ("SEG-09",), removal.base, happened, now_ms)
             removal.is_unjustified = cause is None
@@ -75,10 +76,19 @@ def decide(state: LogState, removal: Removal, terms: Terms, now_ms: int) -> None
     if cause == "retention":
         _shrunk(state, removal, offsets, terms)
     elif cause == "request" or removal.is_unjustified:
-        hour = removal.at_ms // HOUR_MS
-        state.blast[hour] = state.blast.get(hour, 0) + 1
+        _counts(state, removal, 1)
     if removal.where == "local":
         _uploaded(state, removal, terms)
+
+
+def _counts(state: LogState, removal: Removal, segments: int) -> None:
+    """OPS-02: one of its hour, or none of it."""
+    hour = removal.at_ms // HOUR_MS
+    left = state.blast.get(hour, 0) + segments - removal.is_counted
+    removal.is_counted = segments > 0
+    state.blast.pop(hour, None)
+    if left > 0:
+        state.blast[hour] = left
 
 
 def _lets_starts_pass(state: LogState, removal: Removal, terms: Terms) -> None:

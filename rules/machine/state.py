@@ -166,6 +166,7 @@ class Removal:
     was_led: bool
     is_decided: bool = False
     is_unjustified: bool = False
+    is_counted: bool = False  # to the topic's hour: no retention let it go
     start_then: int | None = None  # the log's, once it settled
 
 

@@ -94,6 +94,7 @@ class Judge:
         self.events = [each.event for each in line]
         self.as_of_ms = as_of_ms
         self.found: dict[str, set[Any]] = {rule_id: set() for rule_id in JUDGED}
+        self.unexpired: list[int] = []  # when segments went on request, or for no reason
         self.mode = self._mode()
         self.policies = self._policies()
         self.moments = self._moments()
@@ -196,13 +197,13 @@ class Judge:
 
     def _keeps(self, policy: dict[str, Any], sort: str) -> tuple[int, int]:
         """Milliseconds and bytes; FOREVER is no limit."""
-        total = (_number(policy.get("total_retention_ms")), _number(policy.get("total_retention_bytes")))
+        total = (number_of(policy.get("total_retention_ms")), number_of(policy.get("total_retention_bytes")))
         if sort == "total":
             return total
         ms, size = policy.get("local_retention_ms"), policy.get("local_retention_bytes")
         return (
-            total[0] if ms is None else _number(ms),
-            total[1] if size is None else _number(size),
+            total[0] if ms is None else number_of(ms),
+            total[1] if size is None else number_of(size),
         )
 
     def _may_go(self, newest_ms: int, size: int, held: int, from_ms: int, to_ms: int, sort: str) -> bool:
@@ -404,20 +405,30 @@ class Judge:
         offsets, newest_ms, _, size = before.tier[event.segment_id]
         at_ms = event.occurred_at_ms
         unique = 100 * len(before.disk.get(before.leader or 0, set()) | before.tiered)
-        if self._went_with_the_topic(at_ms) or all(self._asked_for(o, at_ms, at_ms) for o in offsets):
+        if self._went_with_the_topic(at_ms) or self._is_superseded(event, before):
             return
-        others = {o for key, each in before.tier.items() if key != event.segment_id for o in each[0]}
-        if set(offsets) <= others & (self._settled(at_ms).tiered | others):
-            settled = self._settled(at_ms)
-            still = {o for key, each in settled.tier.items() if key != event.segment_id for o in each[0]}
-            if set(offsets) <= still:
-                return
         if self._may_go(newest_ms, size, unique, at_ms, at_ms, "total"):
             self._review(newest_ms, size, unique, at_ms, offsets.start, "total")
             return
+        if all(self._asked_for(o, at_ms, at_ms) for o in offsets):
+            self.unexpired.append(at_ms)
+            return
         if self.mode == "kip405" and self._below_a_justified_start(at_ms, offsets):
             return
+        self.unexpired.append(at_ms)
         self._charge(newest_ms, at_ms, offsets.start, before, local=False)
+
+    def _is_superseded(self, event: DeleteStarted, before: Moment) -> bool:
+        """By other copies, when it went or once it settled: one instant of the two is enough."""
+        then = (before, self._settled(event.occurred_at_ms))
+        others = {
+            offset
+            for now in then
+            for key, each in now.tier.items()
+            if key != event.segment_id
+            for offset in each[0]
+        }
+        return set(before.tier[event.segment_id][0]) <= others
 
     def _from_the_leader(self, index: int, event: SegmentDeletedLocal, before: Moment) -> None:
         broker = event.broker_id
@@ -437,6 +448,8 @@ class Judge:
             self._review(newest_ms, event.size_bytes, held, at_ms, offsets.start, sort)
         below = self.mode != "ours" and self._below_a_justified_start(at_ms, offsets)
         is_fine = by_retention or asked or set(offsets) <= in_tier or below
+        if not (by_retention or set(offsets) <= in_tier) and (asked or not below):
+            self.unexpired.append(at_ms)
         if not is_fine and self.mode != "kip405":
             self._charge(newest_ms, at_ms, offsets.start, before, local=True)
         if self.mode == "none":
@@ -623,7 +636,7 @@ def _led(moment: Moment) -> int:
 _UNITS = {"h": HOUR_MS, "d": 24 * HOUR_MS, "min": 60_000}
 
 
-def _number(said: object) -> int:
+def number_of(said: object) -> int:
     if said is None or said == "unlimited":
         return FOREVER
     if isinstance(said, int):

@@ -18,7 +18,8 @@ from rules.events import (
     TopicDeleted,
     Truncated,
 )
-from tests.rules.machine.histories import BROKERS, DAY_MS, HOUR_MS, MINUTE_MS, T0_MS, History
+from rules.identity import LogId
+from tests.rules.machine.histories import BROKERS, DAY_MS, HOUR_MS, LOG, MINUTE_MS, T0_MS, History
 
 STEP_MS = 30 * MINUTE_MS
 SEGMENT = 10
@@ -29,10 +30,10 @@ WEEK_MS = 7 * DAY_MS
 class Days:
     """One history in the making. `disk` and `tier` are what is there, `newest` each segment's time."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, log: LogId = LOG) -> None:
         self.rng = random.Random(seed)
         self.mode = self.rng.choice(("none", "none", "kip405", "ours"))
-        self.h = History(mode=self.mode, now_ms=T0_MS - 3 * HOUR_MS)
+        self.h = History(mode=self.mode, now_ms=T0_MS - 3 * HOUR_MS, log=log)
         self.newest: dict[int, int] = {}
         self.starts = dict.fromkeys(BROKERS, 0)
         self.disk: dict[int, list[int]] = {broker: [] for broker in BROKERS}
@@ -55,7 +56,7 @@ class Days:
             self.effective_ms = HOUR_MS
         if self.mode == "ours" and self.limit is not None:
             base["local_retention_bytes"] = str(self.limit)
-        h.declares("CHG-0", **base)
+        h.declares("CHG-0", **base, **self._declared())
         h.now_ms = T0_MS
         if self.mode == "kip405":
             h.config("remote.storage.enable", "true", first=True)
@@ -76,6 +77,10 @@ class Days:
                 if self.rng.random() < 0.95:
                     self._copy(at)
         self._next()
+
+    def _declared(self) -> dict[str, str]:
+        """What else the policy says."""
+        return {}
 
     def _time(self) -> int:
         """Of a segment: most are young, some expire within the history, some have expired."""
