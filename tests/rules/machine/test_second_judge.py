@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from rules.machine import (
     authority,
-    conditions,
     coverage,
     deviations,
     encode,
@@ -28,6 +27,7 @@ from rules.machine import (
     spans,
     watermarks,
 )
+from rules.machine.conditions import copies
 from rules.machine.verdict import Status, Verdict, judge
 from tests.rules.machine.brute import JUDGED
 from tests.rules.machine.comparing import by_brute_force, by_machine, compared
@@ -155,7 +155,7 @@ def _starts_may_fall(patch: pytest.MonkeyPatch) -> None:
 
 
 def _overlaps_are_normal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conditions, "_overlaps", lambda live, terms: iter(()))
+    patch.setattr(copies, "_overlaps", lambda live, terms: iter(()))
 
 
 def _no_settings_are_compared(patch: pytest.MonkeyPatch) -> None:

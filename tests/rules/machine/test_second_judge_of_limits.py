@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rules.events import OperationAuthorised, PolicyDeclared
 from rules.identity import LogId
 from rules.machine import conditions, encode, fabricated, fold, newborn, removals
+from rules.machine.conditions import ages
 from rules.machine.fleet import blasts
 from rules.machine.verdict import Finding, Status
 from tests.rules.machine.brute_limits import JUDGED, LimitsJudge, too_fast
@@ -134,7 +135,7 @@ def _nobody_waits_for_a_turn(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_expires(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conditions, "_expired", lambda *arguments: iter(()))
+    patch.setattr(ages, "expired", lambda *arguments: iter(()))
 
 
 def _what_comes_to_light_still_counts(patch: pytest.MonkeyPatch) -> None:

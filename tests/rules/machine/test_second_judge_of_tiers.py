@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rules.machine import conditions, objects, tier, watermarks
+from rules.machine import objects, tier, watermarks
+from rules.machine.conditions import ages, copies, starts
 from tests.rules.machine.brute_tiers import JUDGED, TierJudge
 from tests.rules.machine.comparing import tiers_by_machine
 from tests.rules.machine.random_tiers import random_tier
@@ -91,15 +92,15 @@ def _objects_are_never_missing(patch: pytest.MonkeyPatch) -> None:
 
 
 def _records_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conditions, "untrue", lambda copy: None)
+    patch.setattr(copies, "untrue", lambda copy: None)
 
 
 def _no_time_lies_ahead(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conditions, "_lies_ahead", lambda state, leader: False)
+    patch.setattr(ages, "_lies_ahead", lambda state, leader: False)
 
 
 def _starts_may_be_anywhere(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conditions, "_above_watermark", lambda state, replica, terms: iter(()))
+    patch.setattr(starts, "_above_watermark", lambda state, replica, terms: iter(()))
 
 
 def _watermarks_may_fall(patch: pytest.MonkeyPatch) -> None:
