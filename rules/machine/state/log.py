@@ -91,15 +91,22 @@ class LogState:
 
 
 def missing(state: LogState, gap: Gap) -> None:
-    """One more: it joins one that stands, of the same sort and source."""
+    """One more: it joins one that stands, of the same sort and source. Their order is their own: two that are
+    decided at once may have been decided one after the other, by another cut."""
     for known in state.gaps:
         if (known.sort, known.broker_id, known.closed_ms) == (gap.sort, gap.broker_id, gap.closed_ms):
             is_same = gap.closed_ms is None or known.detail == gap.detail
             if is_same:
                 known.from_ms = min(known.from_ms, gap.from_ms)
                 known.to_ms = max(known.to_ms, gap.to_ms)
+                state.gaps.sort(key=_order)
                 return
     state.gaps.append(gap)
+    state.gaps.sort(key=_order)
+
+
+def _order(gap: Gap) -> tuple[int, int, str, int, str]:
+    return (gap.from_ms, gap.to_ms, gap.sort, -1 if gap.broker_id is None else gap.broker_id, gap.detail)
 
 
 def newborn(log: LogId, topic: str) -> LogState:

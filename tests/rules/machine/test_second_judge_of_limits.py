@@ -125,6 +125,19 @@ def test_limits_are_judged_the_same_in_any_order_and_by_any_cut(seed: int, data:
     assert encode(fold(first, rest, TERMS, as_of_ms=h.now_ms)) == encode(whole)
 
 
+@pytest.mark.parametrize("seed", [142, 697])
+def test_what_cannot_be_told_of_two_replicas_has_one_order(seed: int) -> None:
+    """Decided at once, or one before a cut and one behind it, the gaps that they leave are the same bytes."""
+    h = random_rises(seed)
+    whole = encode(fold(newborn(LOG, TOPIC), h.told, TERMS, as_of_ms=h.now_ms))
+    cuts = [T0_MS + (h.now_ms - T0_MS) * number // 24 for number in range(24)]
+    parts = [fold(newborn(LOG, TOPIC), h.told, TERMS, as_of_ms=cut_ms) for cut_ms in cuts]
+    rests = [[each for each in h.told if each.observed_at_ms > cut_ms] for cut_ms in cuts]
+    both = zip(parts, rests, strict=True)
+
+    assert {encode(fold(part, rest, TERMS, as_of_ms=h.now_ms)) for part, rest in both} == {whole}
+
+
 # --- the machine with one check removed, or one mended bug back: each is caught
 
 Maim = Callable[[pytest.MonkeyPatch], None]
