@@ -164,6 +164,7 @@ def _charge(state: LogState, removal: Removal, terms: Terms) -> None:
             rule_id, why = "RET-01", f"effective retention.ms was {authority.least(times)}"
         elif counted is not None and any(e != UNLIMITED and counted >= e for e in sizes):
             rule_id = "RET-02"
+            removal.bytes_counted = counted  # what went on from here goes by it, too
             why = f"unique bytes {removal.bytes_at_most}, effective retention.bytes {authority.least(sizes)}"
     if rule_id is None:
         return
@@ -181,16 +182,14 @@ def _charge(state: LogState, removal: Removal, terms: Terms) -> None:
 
 
 def _counted(state: LogState, removal: Removal, terms: Terms) -> int | None:
+    """KIP-405 counts once and then goes on to delete, the start, the tier, its disk: what it counted is what
+    there was before any of it was seen to go, whichever of them was told first."""
     counts = [removal.bytes_counted]
-    if state.is_kip405:  # it moves the start first, by what it counted then
-        over = [
-            each
-            for each in state.rises
-            if each.start < removal.end
-            and each.end > removal.base
-            and abs(each.at_ms - removal.at_ms) <= terms.settle_ms
-        ]
-        counts += [each.bytes_counted for each in over]
+    if state.is_kip405:
+        around = (removal.at_ms - terms.settle_ms, removal.at_ms + terms.settle_ms)
+        over = [each for each in state.rises if each.start < removal.end and each.end > removal.base]
+        counts += [each.bytes_counted for each in over if around[0] <= each.at_ms <= around[1]]
+        counts += [each.bytes_counted for each in state.removals if around[0] <= each.at_ms <= around[1]]
     return max((each for each in counts if each is not None), default=None)
 
 
