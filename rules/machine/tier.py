@@ -301,7 +301,7 @@ def _step(state: LogState, copy: Copy, offset: int, step: str, generation: int, 
     """Whether it is news. A restore opens a new generation, whose steps begin anew."""
     if generation > copy.generation:
         copy.generation, copy.steps, copy.is_restored = generation, [], True
-        copy.missing, copy.started_ms, copy.is_failed = {}, at_ms, False
+        copy.missing, copy.started_ms, copy.is_failed, copy.read_ms = {}, at_ms, False, None
     elif generation < copy.generation:
         return False
     if (offset, step) in copy.steps:

@@ -32,7 +32,7 @@ from rules.events import (
 )
 
 HAPPENED = ("SEG-01", "SEG-05", "SEG-10", "OPS-03", "META-02", "HLD-01", "HWM-01", "RST-01")
-STATES = ("SEG-04", "SEG-06", "SEG-07", "SEG-08", "SEG-11", "META-01", "START-03", "RET-06")
+STATES = ("SEG-04", "SEG-06", "SEG-07", "SEG-08", "SEG-11", "META-01", "START-03", "RET-06", "AUD-05")
 JUDGED = (*HAPPENED, *STATES)
 
 MINUTE_MS = 60_000
@@ -41,6 +41,7 @@ DEADLINE_MS = 60 * MINUTE_MS  # of a copy
 CHECKPOINT_MS = MINUTE_MS  # between two readings of a start
 WATERMARK_MS = 2 * (5_000 + 10_000) + 5_000  # "twice a checkpoint and a look, and the clocks' tolerance"
 DAY_MS = 86_400_000
+READ_EVERY_MS = 70 * MINUTE_MS  # as the histories' policy says
 KEPT_MS = 7 * DAY_MS
 STEPS = {
     CopyStarted: "started",
@@ -291,6 +292,23 @@ class TierJudge:
                 began_ms = min(e.occurred_at_ms for e in self._of(segment_id, past))
                 if until_ms >= began_ms + DEADLINE_MS:
                     yield segment_id
+
+    def aud_05(self, past: list[Any], until_ms: int) -> Iterator[str]:
+        """Any copy that counts was read longer ago than the policy says: to its last byte, whatever came of
+        it. One that nobody has read yet counts as read when it was made."""
+        for segment_id in self._finished(past):
+            made = self._of(segment_id, past)[0]
+            looks = [made.occurred_at_ms]
+            for event in past[next(at for at, each in enumerate(past) if each is made) :]:
+                is_it = isinstance(event, Scrubbed) and event.segment_id == segment_id
+                if is_it and event.object_key.endswith(".log") and event.scrub_depth.value == "deep":
+                    looks += [event.occurred_at_ms] * (event.scrub_outcome.value in ("verified", "failed"))
+            since_ms = max(*looks, self._born_ms(past))
+            if until_ms - since_ms >= READ_EVERY_MS:
+                yield "scrub"
+
+    def _born_ms(self, past: list[Any]) -> int:
+        return next((e.occurred_at_ms for e in past if isinstance(e, (ReplicaStarted, LogBaseline))), 0)
 
     def _failed(self, segment_id: str, past: list[Any]) -> bool:
         """Given up since it was begun."""

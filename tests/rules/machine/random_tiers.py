@@ -56,7 +56,8 @@ class Tiers:
 
     def _begin(self) -> None:
         h = self.h
-        h.declares("CHG-0", total_retention_ms='"7d"', local_retention_ms='"7d"', tiering="true")
+        keeps = {"total_retention_ms": '"7d"', "local_retention_ms": '"7d"'}
+        h.declares("CHG-0", **keeps, tiering="true", scrub_interval_ms='"70min"')
         h.config("retention.ms", str(7 * DAY_MS), first=True)
         h.leadership()
         for broker in BROKERS:
@@ -178,6 +179,27 @@ class Tiers:
                 scrub_depth=self.rng.choice((*ScrubDepth,)),
                 scrub_outcome=outcome,
                 problem=problem,
+                detail="",
+                metadata_offset=self.h.tier_offset,
+            )
+
+    def read_through(self) -> None:
+        """Every copy that was ever told of, but for one or two at times."""
+        left_out = {self._any(), self._any()} if self.rng.random() < 0.6 else set()
+        for segment_id in sorted({*self.spans} - left_out):
+            base, end = self.spans[segment_id]
+            self.h.say(
+                Scrubbed,
+                component="scrub",
+                segment_id=segment_id,
+                base_offset=base,
+                end_offset=end,
+                object_key=key_of(segment_id, base),
+                version_id=None,
+                size_bytes=SIZE,
+                scrub_depth=ScrubDepth.DEEP,
+                scrub_outcome=ScrubOutcome.VERIFIED,
+                problem=None,
                 detail="",
                 metadata_offset=self.h.tier_offset,
             )
@@ -323,6 +345,8 @@ ACTIONS: tuple[Callable[[Tiers], None], ...] = (
     Tiers.fails,
     Tiers.scrubbed,
     Tiers.scrubbed,
+    Tiers.read_through,
+    Tiers.read_through,
     Tiers.listed,
     Tiers.listed,
     Tiers.tables_told,
@@ -341,7 +365,7 @@ ACTIONS: tuple[Callable[[Tiers], None], ...] = (
 def random_tier(seed: int) -> History:
     """The same for a seed, whoever asks."""
     tiers = Tiers(seed)
-    for _ in range(tiers.rng.randint(2, 9)):
+    for _ in range(tiers.rng.randint(2, 11)):
         tiers.rng.choice(ACTIONS)(tiers)
         tiers._next()
     tiers.h.now_ms += 10 * MINUTE_MS

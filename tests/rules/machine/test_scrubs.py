@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rules.events import Scrubbed, ScrubDepth, ScrubOutcome
+from rules.events import CopyFinished, CopyStarted, Scrubbed, ScrubDepth, ScrubOutcome
 from rules.machine import decode, encode
 from rules.machine.calm import calm_of
 from rules.machine.verdict import Finding, Status
@@ -74,6 +74,21 @@ def test_only_reading_a_segment_back_is_a_look_at_it() -> None:
     scrub(h, *range(10), outcome=ScrubOutcome.INCONCLUSIVE)
     scrub(h, *range(10), suffix="aux")
     assert [each.status for each in unread(h.after(hours=1))] == [Status.OPEN]
+
+
+def test_a_copy_that_came_again_counts_as_read_when_it_was_made() -> None:
+    """Its objects are others: how long ago those before them were read says nothing."""
+    h = fixture("ours", declared=DAILY)
+    scrub(h, *range(10))
+    h.after(hours=20)
+    scrub(h, *range(1, 10))
+    segment_id, base, end, newest_ms = segment(0)
+    fields = {"data_end": end, "record_count": 1000, "size_bytes": MIB, "max_timestamp_ms": newest_ms}
+    h.tier(CopyStarted, segment_id, base, end, generation=1, **fields)
+    h.tier(CopyFinished, segment_id, base, end, generation=1, objects=(), **fields)
+
+    assert unread(h.after(hours=20)) == []
+    assert [each.status for each in unread(h.after(hours=5))] == [Status.OPEN]
 
 
 def test_where_no_policy_says_how_often_nothing_is_overdue() -> None:
