@@ -15,7 +15,17 @@ from collections.abc import Iterable, Iterator
 from rules.machine.spans import NONE, Spans, cut, join, meet, normal, span
 from rules.machine.state import Copy, LogState, Replica, Segment
 
-__all__ = ["Spans", "bytes_of", "finished", "local", "pieces", "readable", "recoverable", "tiered"]
+__all__ = [
+    "Spans",
+    "bytes_of",
+    "disk_bytes",
+    "finished",
+    "local",
+    "pieces",
+    "readable",
+    "recoverable",
+    "tiered",
+]
 
 STARTED, FINISHED = "COPY_STARTED", "COPY_FINISHED"
 END = 2**63
@@ -62,13 +72,26 @@ def recoverable(state: LogState, ranges: Spans) -> tuple[Spans, tuple[int, ...]]
     return meet(join(tiered(state), versions), ranges), tuple(holders)
 
 
+def disk_bytes(state: LogState, replica: Replica) -> int | None:
+    """As the last reading had it, or what has closed since and lies there, if that is more already. What a
+    cleaner leaves of a segment is less than what was told of it."""
+    if replica.disk_bytes is None or state.was_compacted:
+        return replica.disk_bytes
+    closed = sum(
+        each.size_bytes
+        for each in replica.segments.values()
+        if not replica.holes or not meet(replica.holes, span(each.base, each.end))
+    )
+    return max(replica.disk_bytes, closed)
+
+
 def bytes_of(state: LogState, replica: Replica | None, *, with_tier: bool) -> tuple[int | None, int | None]:
     """Of the log as this replica has it: each offset once, and however wrongly they can be counted.
 
     Beside a stock broker a replica's retention sees its own disk alone. With KIP-405 it sees the tier, too:
     KAFKA-20732 counted what lies in both twice, KAFKA-17062 copies that had failed.
     """
-    disk = replica.disk_bytes if replica is not None else None
+    disk = disk_bytes(state, replica) if replica is not None else None
     if not with_tier:
         return disk, disk
     copies = sorted(finished(state), key=lambda each: (each.base, each.end, each.segment_id))

@@ -63,6 +63,9 @@ def segment_closed(state: LogState, event: SegmentClosed, terms: Terms) -> None:
     replica = lives.life(state, event)
     if replica is None:
         return
+    # A segment that closes may have been there already, still open, when another went.
+    is_asked = bool(state.removals or replica.advances)
+    before = coverage.disk_bytes(state, replica) if is_asked else None
     replica.segments[event.base_offset] = Segment(
         base=event.base_offset,
         end=event.end_offset,
@@ -73,6 +76,8 @@ def segment_closed(state: LogState, event: SegmentClosed, terms: Terms) -> None:
     replica.holes = cut(replica.holes, span(event.base_offset, event.end_offset))
     if not state.was_compacted:
         replica.holes = join(replica.holes, _missing_inside(event))
+    if before is not None:
+        _grew(state, replica, (coverage.disk_bytes(state, replica) or 0) - before)
 
 
 def _missing_inside(event: SegmentClosed) -> coverage.Spans:
@@ -91,6 +96,7 @@ def segment_deleted_local(state: LogState, event: SegmentDeletedLocal, terms: Te
     if event.segment_removal is SegmentRemoval.SWAPPED:
         replica.segments.pop(event.base_offset, None)
         return
+    replica.disk_bytes = coverage.disk_bytes(state, replica)
     size_bytes = event.size_bytes
     newest_ms = event.max_timestamp_ms
     if newest_ms is None and known is not None:
@@ -164,7 +170,7 @@ def high_watermark(state: LogState, event: HighWatermark, terms: Terms) -> None:
     is_above = state.watermark is not None and event.log_start > state.watermark
     watermarks.taken(state, replica, event, event.high_watermark, is_filled=is_filled and not is_above)
     replica.log_end = event.log_end
-    _disk_bytes(state, replica, event.size_bytes, event.occurred_at_ms)
+    _disk_bytes(state, replica, event.size_bytes)
     fabricated.rose(state, replica, event, before, before_bytes, terms)
     watermarks.low(state, replica, event, terms)
     watermarks.uncommitted(state, replica, event, terms)
@@ -230,7 +236,7 @@ def log_baseline(state: LogState, event: LogBaseline, terms: Terms) -> None:
     if event.high_watermark is not None:
         watermarks.taken(state, replica, event, event.high_watermark, is_filled=is_filled and not is_above)
     replica.log_end = event.log_end if event.log_end is not None else replica.log_end
-    _disk_bytes(state, replica, event.size_bytes, event.occurred_at_ms)
+    _disk_bytes(state, replica, event.size_bytes)
     for gap in state.gaps:
         is_before = gap.to_ms <= event.occurred_at_ms
         if gap.closed_ms is None and gap.broker_id == event.broker_id and is_before:
@@ -276,22 +282,28 @@ def _went_before(
     removed(state, removal)
 
 
-def _disk_bytes(state: LogState, replica: Replica, size_bytes: int | None, at_ms: int) -> None:
-    """What a log grew by before this reading may have been there already when a segment went."""
+def _disk_bytes(state: LogState, replica: Replica, size_bytes: int | None) -> None:
     if size_bytes is None:
         return
-    grown = size_bytes - replica.disk_bytes if replica.disk_bytes is not None else 0
-    if grown > 0:
-        is_leader = state.leader_id in (None, replica.broker_id)
-        for removal in state.removals:
-            is_its = removal.broker_id == replica.broker_id if removal.where == "local" else is_leader
-            if not removal.is_decided and is_its and removal.bytes_at_most is not None:
-                removal.bytes_at_most += grown
-        for advance in replica.advances:
-            for piece in advance.pieces:
-                if advance.uncovered is None and piece.bytes_at_most is not None:
-                    piece.bytes_at_most += grown
+    known = coverage.disk_bytes(state, replica)
+    if known is not None:
+        _grew(state, replica, size_bytes - known)
     replica.disk_bytes = size_bytes
+
+
+def _grew(state: LogState, replica: Replica, grown: int) -> None:
+    """What a log grew by before it was told may have been there already when a segment went."""
+    if grown <= 0:
+        return
+    is_leader = state.leader_id in (None, replica.broker_id)
+    for removal in state.removals:
+        is_its = removal.broker_id == replica.broker_id if removal.where == "local" else is_leader
+        if not removal.is_decided and is_its and removal.bytes_at_most is not None:
+            removal.bytes_at_most += grown
+    for advance in replica.advances:
+        for piece in advance.pieces:
+            if advance.uncovered is None and piece.bytes_at_most is not None:
+                piece.bytes_at_most += grown
 
 
 def removed(state: LogState, removal: Removal) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from rules.events import DeleteStarted
+from rules.events import DeleteStarted, LogBaseline
 from tests.rules.machine.histories import (
     BROKERS,
     FOUND,
@@ -113,6 +114,45 @@ def test_what_no_count_comes_to_is_not_charged_to_size(limit_bytes: int) -> None
     }
 
     assert wrong == {}
+
+
+def test_a_disk_that_nobody_measured_since_it_was_empty_counts_as_what_closed_on_it() -> None:
+    """As a young log's is: the first reading found nothing, and the next comes with the first deletion."""
+    wrong = {
+        seed: told
+        for seed in range(30)
+        if (told := found(_unmeasured(counted_twice(seed)).judged())) != what_fault_10_is()
+    }
+
+    assert wrong == {}
+
+
+def test_what_a_young_log_lets_go_by_its_size_is_no_loss() -> None:
+    """Ten segments closed since anybody measured; two may go under a limit of eight, and a third may not."""
+    keeps = {"total_retention_ms": '"7d"', "total_retention_bytes": '"8MiB"'}
+
+    def lets_go(count: int) -> History:
+        h = fixture("none", declared=keeps, retention_bytes=8 * MIB).after(minutes=5)
+        for broker in BROKERS:
+            for index in range(count):
+                _drops(h, broker, index)()
+            h.start(broker, 0, count * 1_000, local=count * 1_000)
+            h.watermark(broker, 10_500, start=count * 1_000, size_bytes=(10 - count) * MIB + MIB // 2)
+        return _unmeasured(h.after(hours=2))
+
+    assert found(lets_go(2).judged()) == set()
+    assert {rule_id for rule_id, _, _ in found(lets_go(3).judged())} == {"START-02", "RET-02"}
+
+
+def _unmeasured(h: History) -> History:
+    """Its disks were measured when they were empty, and not again before something went."""
+    h.told = [
+        replace(each, event=replace(each.event, size_bytes=0))
+        if isinstance(each.event, LogBaseline)
+        else each
+        for each in h.told
+    ]
+    return h
 
 
 def test_a_long_deletion_is_one() -> None:
