@@ -77,11 +77,11 @@ class EventTopic:
         with self.publishing() as publish:
             publish(events)
 
-    def produce(self, *values: bytes | None) -> None:
-        """As they are, to partition 0."""
+    def produce(self, *values: bytes | None, partition: int = 0) -> None:
+        """As they are."""
         producer = Producer(self.config(), logger=kafka.SILENT)
         for value in values:
-            producer.produce(self.name, value=value, key=b"key", partition=0)
+            producer.produce(self.name, value=value, key=b"key", partition=partition)
         assert producer.flush(DEADLINE_S) == 0
 
     def source(self) -> IngestSource:
