@@ -111,22 +111,15 @@ class AuditRun:
         return summary
 
     def again(self, run: int) -> RunSummary:
-        """The same run once more: the same offsets as of the same moment. Raises NoSuchRun."""
+        """The same run once more: the same offsets as of the same moment. Raises NoSuchRun, StatesGone."""
         cut = self._results.cut(self._results.run_row(run))
-        self._has_states(cut)
         before = None if cut.previous is None else self._results.run_row(cut.previous)
+        gone = 0 if before is None else self._results.states_gone(before)
+        if gone:
+            raise StatesGone(run=run, logs=gone)
         row, summary = self._judge(cut, before)
         self._results.finish_again(row)
         return summary
-
-    def _has_states(self, cut: Cut) -> None:
-        """Whether all is there that a run of the past went on from. Raises StatesGone."""
-        last = self._results.last_run()
-        horizon_ms = cut.as_of_ms if last is None else last["as_of_ms"] - self._means.terms.lateness_ms
-        if cut.as_of_ms < horizon_ms:
-            wrote, there = self._results.states_left(cut.run)
-            if there < wrote:
-                raise StatesGone(run=cut.run, logs=wrote - there)
 
     def _reach(self, before: Cut | None) -> Reach:
         path = f"{self._root.rstrip('/')}/{EVENTS}"
@@ -195,7 +188,7 @@ class AuditRun:
             self._put_down(cut.run, attempt, folded, emitters, outcomes)
         self._means.at("finish")
         row = self._row(cut, summary, task.terms, expected, attempt, began_ms)
-        kept_on = {"left": slice_seen.left, "by_day": by_day, "folded": folded.folded}
+        kept_on = {"left": slice_seen.left, "by_day": by_day}
         counts = json.loads(row["counts"]) | kept_on
         return row | {"counts": canonical(counts)}, summary
 

@@ -75,7 +75,6 @@ class Folded:
     judged: DataFrame
     said: list[Row]
     canary: list[Row]
-    folded: int
     excused: int
 
 
@@ -128,7 +127,6 @@ class Folding:
             judged=judged.where(is_real),
             said=logs_own + excused_own,
             canary=[each for each in of_each + of_excused if each["cluster_id"] == CLUSTER],
-            folded=len(logs_own),
             excused=len(excused_own),
         )
 

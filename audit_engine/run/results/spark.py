@@ -23,9 +23,10 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.cut import Cut, cut_of
 from audit_engine.run.errors import NoSuchRun, RunOvertaken
+from audit_engine.run.evidence.spark import KEY
 from audit_engine.run.kept.spark import apart
 from audit_engine.run.reading.spark import latest_findings
-from audit_engine.tables.results import FINDINGS, OUTBOX, RESULTS, RUNS, STATE
+from audit_engine.tables.results import FINDINGS, OUTBOX, RESULTS, RUNS, STATE, STATEMENTS
 from audit_engine.tables.spark import CONFLICTS
 
 APP_ID = "seawall.audit.run"
@@ -101,14 +102,12 @@ class Results:
         wanted = counts & F.col("attempt").isin([each["attempt"] for each in finished])
         return apart(self._spark, self.table(STATE).where(wanted).select(*columns))
 
-    def states_left(self, below_run: int) -> tuple[int, int]:
-        """Of the runs before that one: how many states they wrote, if they say so, and how many are there."""
-        finished = [each for each in self.finished() if each["run"] < below_run]
-        told = [json.loads(each["counts"]).get("folded") for each in finished]
-        if None in told:  # of before there were such counts, and before any was removed
-            return 0, 0
-        there = self.earlier_states([each["run"] for each in finished], "run").count()
-        return sum(told), there
+    def states_gone(self, row: Mapping[str, Any]) -> int:
+        """Of how many logs the state that the run of this row left is not there any more."""
+        state_run = F.coalesce("state_run", F.lit(row["run"])).alias("run")
+        left = self.of(STATEMENTS, row).select(*KEY, state_run)
+        runs = [each["run"] for each in left.select("run").distinct().collect()]
+        return left.join(self.earlier_states(runs, *KEY, "run"), [*KEY, "run"], "left_anti").count()
 
     def standing(self, below_run: int) -> list[dict[str, Any]]:
         """The findings as the runs before `below_run` left them."""

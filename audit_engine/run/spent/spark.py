@@ -1,12 +1,13 @@
 """States of logs that no later run goes on from, found and removed.
 
-    kept     of each log the newest, and all down to the newest that has nothing of what lies inside the
-             lateness horizon: whatever comes late is folded over one of them
+    kept     of each log the newest, what the last run went on from, so that it can be judged again, and of
+             that all down to the newest that has nothing of what lies inside the lateness horizon: whatever
+             comes late is folded over one of them
     spent    what is older; and what attempts wrote that no run's row names, of runs that were finished
 
 Owns the choice and the removal. Refuses to touch a run that is not finished: another may be at it.
 
-Invariant: a run over what is left comes to what it comes to over all of it.
+Invariant: the next run, and the last one judged again, come over what is left to what they come to over all.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def spent_states(spark: SparkSession, root: str, terms: Terms) -> DataFrame | No
     counted = states.join(F.broadcast(runs.select("run", "attempt")), ["run", "attempt"], "left_semi")
     horizon_ms = last["as_of_ms"] - terms.lateness_ms
     newer = Window.partitionBy(*KEY).orderBy(F.desc("run")).rowsBetween(Window.unboundedPreceding, -1)
-    has_base = F.max(F.col("position_ms") < horizon_ms).over(newer)
+    is_base = (F.col("position_ms") < horizon_ms) & (F.col("run") < last["run"])
+    has_base = F.max(is_base).over(newer)
     older = counted.withColumn("is_spent", F.coalesce(has_base, F.lit(False))).where("is_spent")
     uncounted = states.join(F.broadcast(runs.select("run", "attempt")), ["run", "attempt"], "left_anti")
     return older.select(*_ROW).unionByName(uncounted.select(*_ROW))

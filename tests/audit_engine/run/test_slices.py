@@ -86,31 +86,57 @@ def test_what_ingest_adds_while_a_run_is_cut_is_not_half_of_it(
     assert (ran.events, ran.verdict) == (len(slices[0]) + len(slices[1]), Verdict.PASS)
 
 
-@pytest.mark.long  # six runs
+@pytest.mark.long  # seven runs
 def test_states_that_no_run_can_need_go_and_all_others_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """Five days, each with its state; what is older than the newest behind a horizon of two days is removed.
-    What comes late then is judged as ever, and a run of before the horizon is not judged again."""
+    """Six days, of which the days with something late leave a state; what is older than the newest behind a
+    horizon of two days is removed. What comes late then is judged as ever, the last run is judged again, and
+    one that went on from what is gone is not."""
     terms = Terms(lateness_ms=2 * DAY_MS)
-    slices, moments = days(fixture("none"), 6)
-    late = next(each for each in slices[4] if each.log_seq is not None)
+    slices, moments = days(fixture("none"), 7)
+    late = {day: next(each for each in slices[day] if each.log_seq is not None) for day in (1, 4, 5)}
     evidence = Evidence(spark, tmp_path)
-    for said, moment in zip(slices[:5], moments[:5], strict=True):
-        evidence.add(each for each in said if each is not late)
+    for day, moment in enumerate(moments[:6]):
+        from_before = [late[day - 1]] if day in (2, 5) else []
+        evidence.add([*from_before, *(each for each in slices[day] if each is not late.get(day))])
         evidence.audit(terms).next(moment)
     states = spark.read.format("delta").load(f"{evidence.root}/{STATE}")
     before = {row["run"] for row in states.select("run").collect()}
 
     would = remove_spent_states(spark, evidence.root, terms, is_dry_run=True)
     removed = remove_spent_states(spark, evidence.root, terms)
+    more = remove_spent_states(spark, evidence.root, terms)
     states = spark.read.format("delta").load(f"{evidence.root}/{STATE}")
     after = {row["run"] for row in states.select("run").collect()}
-    evidence.add([late, *slices[5]])
-    last = evidence.audit(terms).next(moments[5])
+    evidence.add([late[5], *slices[6]])
+    last = evidence.audit(terms).next(moments[6])
 
     assert would == removed == len(before) - len(after)
     assert after < before
     assert max(before) in after
-    assert remove_spent_states(spark, evidence.root, terms) == 0
+    assert more == 0
     assert (last.refolded, last.verdict) == (1, Verdict.PASS)
+    assert evidence.audit(terms).again(7).content_hash == last.content_hash
     with pytest.raises(StatesGone):
         evidence.audit(terms).again(2)
+
+
+@pytest.mark.long  # four runs
+def test_no_run_is_judged_again_over_less_than_it_went_on_from(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing is heard of a log for longer than the horizon: its older states go, but for what the last run
+    went on from. A run in between is refused, and not judged without."""
+    terms = Terms(lateness_ms=2 * DAY_MS)
+    slices, moments = days(fixture("none"), 2)
+    evidence = Evidence(spark, tmp_path)
+    runs = []
+    for said, moment in [*zip(slices, moments, strict=True), ([], moments[1] + 5 * DAY_MS)]:
+        evidence.add(said)
+        runs.append(evidence.audit(terms).next(moment))
+    runs.append(evidence.audit(terms).next(moments[1] + 6 * DAY_MS))
+
+    removed = remove_spent_states(spark, evidence.root, terms)
+    again = evidence.audit(terms).again(4)
+
+    assert removed
+    assert again.content_hash == runs[3].content_hash
+    with pytest.raises(StatesGone):
+        evidence.audit(terms).again(3)
