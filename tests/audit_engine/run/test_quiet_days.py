@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from audit_engine.run.reading.spark import Verdicts
 from audit_engine.tables.results import FINDINGS, OUTBOX
-from rules.events import Restored, RestoreTarget
 from rules.machine.verdict import Verdict
 from tests.audit_engine.run.evidence import Evidence
 from tests.audit_engine.run.test_run import beats
+from tests.rules.machine import acts
 from tests.rules.machine.faults import trimmed_prefix
 from tests.rules.machine.histories import DAY_MS, HOUR_MS, LOG, MINUTE_MS, History
 
@@ -22,19 +22,7 @@ DAYS = 3
 def put_back(h: History) -> None:
     """On each broker, what the fault took."""
     for broker in (1, 2, 3):
-        h.say(
-            Restored,
-            component="backup",
-            restore_id="r1",
-            principal="alice",
-            restore_target=RestoreTarget.LOG_DIRECTORY,
-            start_offset=0,
-            end_offset=3000,
-            broker_id=broker,
-            generation=None,
-            keep_until_ms=None,
-            objects=(),
-        )
+        acts.restores(h, 0, 3000, broker=broker)
 
 
 @pytest.mark.long  # five runs

@@ -39,8 +39,6 @@ from rules.events import (
     PolicyDeclared,
     ReplicaAppearance,
     ReplicaStarted,
-    Restored,
-    RestoreTarget,
     SegmentClosed,
     SegmentDeletedLocal,
     SegmentRemoval,
@@ -410,23 +408,6 @@ class History:
             metadata_partition=0,
             metadata_offset=self.tier_offset if offset is None else offset,
             members=tuple(sorted((f"T1:0:{key}", content) for key, content in members.items())),
-        )
-
-    def restores(
-        self, start: int, end: int, target: RestoreTarget = RestoreTarget.LOG_DIRECTORY, broker: int = 1
-    ) -> None:
-        self.say(
-            Restored,
-            component="backup",
-            restore_id="r1",
-            principal="alice",
-            restore_target=target,
-            start_offset=start,
-            end_offset=end,
-            broker_id=broker,
-            generation=None,
-            keep_until_ms=None,
-            objects=(),
         )
 
     # --- judging

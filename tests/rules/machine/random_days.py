@@ -7,7 +7,8 @@ right or wrong: nobody here knows, the judges tell.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from rules.events import (
     EpochStarted,
@@ -284,14 +285,19 @@ ALWAYS: tuple[Callable[[Days], None], ...] = (
     Days.tail_is_cut,
     Days.nothing,
 )
+D = TypeVar("D", bound=Days)
 TIERED: tuple[Callable[[Days], None], ...] = (Days.copied_again, Days.copy_goes)
 
 
 def random_history(seed: int) -> History:
     """The same for a seed, whoever asks."""
     days = Days(seed)
-    actions = [*ALWAYS, *(TIERED if days.mode != "none" else ())]
-    for _ in range(days.rng.randint(1, 7)):
+    return lived(days, [*ALWAYS, *(TIERED if days.mode != "none" else ())], most=7)
+
+
+def lived(days: D, actions: Sequence[Callable[[D], None]], *, most: int) -> History:
+    """Up to so many of these actions, and time for what they left to be told."""
+    for _ in range(days.rng.randint(1, most)):
         days.rng.choice(actions)(days)
         days._next()
     if days.rng.random() < 0.05:

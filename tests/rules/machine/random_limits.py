@@ -10,10 +10,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from rules.events import HoldPlaced, HoldReleased, Operation, ReplicaAppearance, Truncated
+from rules.events import Operation, ReplicaAppearance, Truncated
 from rules.identity import LogId
+from tests.rules.machine import acts
 from tests.rules.machine.histories import BROKERS, HOUR_MS, LOG, MINUTE_MS, T0_MS, History
-from tests.rules.machine.random_days import ALWAYS, SEGMENT, SIZE, TIERED, WEEK_MS, Days
+from tests.rules.machine.random_days import ALWAYS, SEGMENT, SIZE, TIERED, WEEK_MS, Days, lived
 
 
 class Limits(Days):
@@ -56,31 +57,12 @@ class Limits(Days):
     def held(self) -> None:
         name = f"h{len(self.holds)}"
         self.holds[name] = True
-        self.h.tier_offset += 1
-        self.h.say(
-            HoldPlaced,
-            component="hold",
-            hold_id=name,
-            start_offset=0,
-            end_offset=None,
-            principal="alice",
-            reason="looking into it",
-            finding_id=None,
-            metadata_offset=self.h.tier_offset,
-        )
+        acts.holds(self.h, name)
 
     def released(self) -> None:
         for name in [each for each, stands in self.holds.items() if stands]:
             self.holds[name] = False
-            self.h.tier_offset += 1
-            self.h.say(
-                HoldReleased,
-                component="hold",
-                hold_id=name,
-                principal="alice",
-                reason="done",
-                metadata_offset=self.h.tier_offset,
-            )
+            acts.releases(self.h, name)
 
     def soon(self) -> None:
         """The next step comes within the grace of this one."""
@@ -105,13 +87,7 @@ def random_limits(seed: int, terms: int | None = None, log: LogId = LOG) -> Hist
     """The same for a seed, whoever asks."""
     days = Limits(seed, seed if terms is None else terms, log)
     actions = [*ALWAYS, *OF_LIMITS, *OF_LIMITS, *(TIERED if days.mode != "none" else ())]
-    for _ in range(days.rng.randint(1, 8)):
-        days.rng.choice(actions)(days)
-        days._next()
-    if days.rng.random() < 0.05:
-        days.topic_goes()
-    days.h.now_ms += 3 * HOUR_MS
-    return days.h
+    return lived(days, actions, most=8)
 
 
 class Rises:

@@ -17,16 +17,13 @@ from rules.events import (
     CopyStarted,
     DeleteFinished,
     DeleteStarted,
-    HoldPlaced,
-    HoldReleased,
     Inventory,
     ReplicaAppearance,
-    Restored,
     RestoreTarget,
-    Scrubbed,
     ScrubDepth,
     ScrubOutcome,
 )
+from tests.rules.machine import acts
 from tests.rules.machine.histories import BROKERS, DAY_MS, HOUR_MS, MINUTE_MS, T0_MS, History
 
 STEP_MS = 20 * MINUTE_MS
@@ -167,20 +164,14 @@ class Tiers:
         if outcome is ScrubOutcome.INCONCLUSIVE:
             problem = "store_error"
         for _ in range(self.rng.randint(1, 2)):
-            self.h.say(
-                Scrubbed,
-                component="scrub",
-                segment_id=segment_id,
-                base_offset=base,
-                end_offset=end,
-                object_key=key_of(segment_id, base, self.rng.choice(OBJECTS)),
-                version_id=None,
-                size_bytes=SIZE,
-                scrub_depth=self.rng.choice((*ScrubDepth,)),
-                scrub_outcome=outcome,
+            acts.scrubs(
+                self.h,
+                (segment_id, base, end),
+                key_of(segment_id, base, self.rng.choice(OBJECTS)),
+                depth=self.rng.choice((*ScrubDepth,)),
+                outcome=outcome,
                 problem=problem,
-                detail="",
-                metadata_offset=self.h.tier_offset,
+                size_bytes=SIZE,
             )
 
     def read_through(self) -> None:
@@ -188,21 +179,7 @@ class Tiers:
         left_out = {self._any(), self._any()} if self.rng.random() < 0.6 else set()
         for segment_id in sorted({*self.spans} - left_out):
             base, end = self.spans[segment_id]
-            self.h.say(
-                Scrubbed,
-                component="scrub",
-                segment_id=segment_id,
-                base_offset=base,
-                end_offset=end,
-                object_key=key_of(segment_id, base),
-                version_id=None,
-                size_bytes=SIZE,
-                scrub_depth=ScrubDepth.DEEP,
-                scrub_outcome=ScrubOutcome.VERIFIED,
-                problem=None,
-                detail="",
-                metadata_offset=self.h.tier_offset,
-            )
+            acts.scrubs(self.h, (segment_id, base, end), key_of(segment_id, base), size_bytes=SIZE)
 
     def listed(self) -> None:
         chosen = [self._looked_at(), self._looked_at()]
@@ -241,19 +218,8 @@ class Tiers:
     def held(self) -> None:
         name = f"h{len(self.holds)}"
         self.holds[name] = True
-        self.h.tier_offset += 1
         start = SEGMENT * self.rng.randrange(SEGMENTS)
-        self.h.say(
-            HoldPlaced,
-            component="hold",
-            hold_id=name,
-            start_offset=start,
-            end_offset=self.rng.choice((None, start + SEGMENT)),
-            principal="alice",
-            reason="looking into it",
-            finding_id=None,
-            metadata_offset=self.h.tier_offset,
-        )
+        acts.holds(self.h, name, start, self.rng.choice((None, start + SEGMENT)))
         if self.rng.random() < 0.5:
             self._next()
             self.goes()
@@ -264,35 +230,20 @@ class Tiers:
             return
         name = self.rng.choice(standing)
         self.holds[name] = False
-        self.h.tier_offset += 1
-        self.h.say(
-            HoldReleased,
-            component="hold",
-            hold_id=name,
-            principal="alice",
-            reason="done",
-            metadata_offset=self.h.tier_offset,
-        )
+        acts.releases(self.h, name)
 
     def restored(self) -> None:
         start = SEGMENT * self.rng.randrange(SEGMENTS)
         end = start + self.rng.choice((0, SEGMENT, SEGMENT, 2 * SEGMENT))
-        planned = self.rng.choice(((None, None), (start, end), (start, end + SEGMENT)))
-        self.h.say(
-            Restored,
-            component="backup",
-            restore_id=f"r{self.h.now_ms}",
-            principal="alice",
-            restore_target=RestoreTarget.TIER,
-            start_offset=start,
-            end_offset=end,
-            broker_id=None,
+        acts.restores(
+            self.h,
+            start,
+            end,
+            RestoreTarget.TIER,
+            broker=None,
             generation=1,
-            keep_until_ms=None,
-            objects=(),
-            plan_hash=None if planned[0] is None else "f" * 64,
-            planned_start=planned[0],
-            planned_end=planned[1],
+            restore_id=f"r{self.h.now_ms}",
+            planned=self.rng.choice((None, (start, end), (start, end + SEGMENT))),
         )
 
     def comes_again(self) -> None:

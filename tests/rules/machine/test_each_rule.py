@@ -13,16 +13,12 @@ from rules.events import (
     CopyStarted,
     DeleteStarted,
     EpochStarted,
-    HoldPlaced,
-    HoldReleased,
     Inventory,
     LogEvent,
     LossAccepted,
     Operation,
     RecordsDeleteRequested,
-    Restored,
     RestoreTarget,
-    Scrubbed,
     ScrubDepth,
     ScrubOutcome,
     Source,
@@ -33,6 +29,7 @@ from rules.machine.emitters import listen
 from rules.machine.fleet import blasts, merged
 from rules.machine.gate import Keep, MayDelete, would_be
 from rules.machine.verdict import Status, Verdict, judge, judgement_hash
+from tests.rules.machine import acts
 from tests.rules.machine.faults import retention_shrunk, trimmed_prefix
 from tests.rules.machine.histories import (
     DAY_MS,
@@ -62,22 +59,7 @@ def _scrub(
     key: str = "k",
     depth: ScrubDepth = ScrubDepth.DEEP,
 ) -> None:
-    segment_id, base, end, _ = segment(index)
-    h.say(
-        Scrubbed,
-        component="scrub",
-        segment_id=segment_id,
-        base_offset=base,
-        end_offset=end,
-        object_key=key,
-        version_id=None,
-        size_bytes=MIB,
-        scrub_depth=depth,
-        scrub_outcome=outcome,
-        problem=problem,
-        detail="",
-        metadata_offset=h.tier_offset,
-    )
+    acts.scrubs(h, segment(index)[:3], key, outcome=outcome, problem=problem, depth=depth)
 
 
 def _lists(h: History, **own: tuple[str, ...]) -> None:
@@ -96,21 +78,6 @@ def _lists(h: History, **own: tuple[str, ...]) -> None:
 
 def _epoch(h: History, broker: int, epoch: int, start: int) -> None:
     h.replica(EpochStarted, broker, epoch=epoch, start_offset=start)
-
-
-def _hold(h: History) -> None:
-    h.tier_offset += 1
-    h.say(
-        HoldPlaced,
-        component="hold",
-        hold_id="h1",
-        start_offset=0,
-        end_offset=None,
-        principal="alice",
-        reason="looking into it",
-        finding_id=None,
-        metadata_offset=h.tier_offset,
-    )
 
 
 def illegal_transition() -> History:
@@ -321,7 +288,7 @@ def deleted_under_a_hold() -> History:
     h = fixture(
         "ours", declared={"total_retention_ms": '"10h"', "local_retention_ms": '"1h"', "tiering": "true"}
     )
-    _hold(h)
+    acts.holds(h)
     h.after(minutes=2).expunged("s0", 0, 1000)
     return h
 
@@ -329,7 +296,7 @@ def deleted_under_a_hold() -> History:
 def half_made_copy_cleaned_up_under_a_hold() -> History:
     h = fixture("ours")
     h.copy_started("slow", 10_000, 10_400, newest(9))
-    _hold(h)
+    acts.holds(h)
     h.after(minutes=2).expunged("slow", 10_000, 10_400)
     return h
 
@@ -380,16 +347,8 @@ def deleted_after_its_release() -> History:
     h = fixture(
         "ours", declared={"total_retention_ms": '"10h"', "local_retention_ms": '"1h"', "tiering": "true"}
     )
-    _hold(h)
-    h.tier_offset += 1
-    h.say(
-        HoldReleased,
-        component="hold",
-        hold_id="h1",
-        principal="alice",
-        reason="done",
-        metadata_offset=h.tier_offset,
-    )
+    acts.holds(h)
+    acts.releases(h)
     h.after(minutes=2).expunged("s0", 0, 1000)
     return h
 
@@ -620,7 +579,7 @@ def test_an_agent_asks_before_it_deletes() -> None:
     assert isinstance(kept, Keep)
     assert any(reason.startswith("DEL-01") for reason in kept.reasons)
     held = fixture("ours", declared=TEN_HOURS)
-    _hold(held)
+    acts.holds(held)
     assert isinstance(asks(0, held), Keep)
     assert would_be(newborn(LOG, TOPIC), [], TERMS) == Keep(reasons=("nothing was asked",))
 
@@ -747,8 +706,8 @@ def test_a_copys_epochs_rise_inside_it_and_are_known(
 def test_a_replay_into_another_topic_never_closes_what_this_log_lost() -> None:
     """Neither by itself nor together with a later restore of other offsets: the log is as short as before."""
     h = trimmed_prefix("none")
-    h.restores(0, 3000, RestoreTarget.TOPIC)
-    h.after(minutes=5).restores(9000, 9500, RestoreTarget.LOG_DIRECTORY)
+    acts.restores(h, 0, 3000, RestoreTarget.TOPIC)
+    acts.restores(h.after(minutes=5), 9000, 9500)
     judged = h.after(minutes=5).judged()
 
     assert {each.status for each in judged.findings if each.rule_id == "START-02"} == {Status.OPEN}
@@ -762,22 +721,7 @@ def test_a_restore_that_is_not_what_was_planned_is_found(
 ) -> None:
     """RST-01 by the plan's range; what was put back counts all the same."""
     h = trimmed_prefix("none")
-    h.say(
-        Restored,
-        component="backup",
-        restore_id="r1",
-        principal="alice",
-        restore_target=RestoreTarget.LOG_DIRECTORY,
-        start_offset=0,
-        end_offset=3000,
-        broker_id=1,
-        generation=None,
-        keep_until_ms=None,
-        objects=(),
-        plan_hash="f" * 64,
-        planned_start=planned[0],
-        planned_end=planned[1],
-    )
+    acts.restores(h, 0, 3000, planned=planned)
     judged = h.after(minutes=5).judged()
 
     assert any(each.rule_id == "RST-01" for each in judged.findings) is is_found

@@ -8,6 +8,7 @@ import pytest
 
 from rules.machine import LogState, Told, decode, encode, fold, is_late, newborn, state_hash
 from rules.machine.verdict import Status, Verdict, judge
+from tests.rules.machine import acts
 from tests.rules.machine.faults import (
     FAULTS,
     Fault,
@@ -166,7 +167,7 @@ def test_three_quiet_days_and_a_restore() -> None:
     h.after(hours=73)
     before = len(h.told)
     for broker in (1, 2, 3):
-        h.restores(0, 3000, broker=broker)
+        acts.restores(h, 0, 3000, broker=broker)
         h.start(broker, 3000, 0)
     h.after(hours=1)
     state = fold(state, h.told[before:], TERMS, as_of_ms=h.now_ms)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rules.events import CopyFinished, CopyStarted, Restored, RestoreTarget
+from rules.events import CopyFinished, CopyStarted, RestoreTarget
+from tests.rules.machine import acts
 from tests.rules.machine.histories import MIB, History, fixture, newest, segment
 
 
@@ -16,23 +17,8 @@ def _comes_again(h: History, name: str, base: int, end: int, epoch: int) -> None
     h.tier(CopyFinished, name, base, end, generation=1, leader_epoch=epoch, objects=(), **fields)
 
 
-def _restored(h: History, start: int, end: int, target: RestoreTarget, broker: int | None = None) -> None:
-    h.say(
-        Restored,
-        component="backup",
-        restore_id="r1",
-        principal="alice",
-        restore_target=target,
-        start_offset=start,
-        end_offset=end,
-        broker_id=broker,
-        generation=1 if target is RestoreTarget.TIER else None,
-        keep_until_ms=None,
-        objects=(),
-        plan_hash="f" * 64,
-        planned_start=start,
-        planned_end=end,
-    )
+def _restored(h: History, start: int, end: int) -> None:
+    acts.restores(h, start, end, RestoreTarget.TIER, broker=None, generation=1, planned=(start, end))
 
 
 def _with_a_lost_copy(reaches: int, epoch: int) -> History:
@@ -42,7 +28,7 @@ def _with_a_lost_copy(reaches: int, epoch: int) -> History:
     h.after(minutes=5).expunged(name, base, end)
     h.after(hours=1)
     _comes_again(h, "s2-again", base, reaches, epoch)
-    _restored(h, base, end, RestoreTarget.TIER)
+    _restored(h, base, end)
     return h
 
 
@@ -61,7 +47,7 @@ def of_a_range_that_is_live_in_part() -> History:
     h.after(minutes=5).expunged(name, base, end)
     h.after(hours=1)
     _comes_again(h, name, base, end, epoch=5)
-    _restored(h, base, end + 1_000, RestoreTarget.TIER)
+    _restored(h, base, end + 1_000)
     return h
 
 
@@ -70,7 +56,7 @@ def of_a_copy_whose_objects_were_gone() -> History:
     h = fixture("ours").after(hours=1)
     name, base, end, _ = segment(2)
     _comes_again(h, name, base, end, epoch=5)
-    _restored(h, base, end, RestoreTarget.TIER)
+    _restored(h, base, end)
     return h
 
 
@@ -83,7 +69,7 @@ def to_a_disk_whose_first_file_begins_below_the_start() -> History:
     for broker in (1, 2, 3):
         h.start(broker, 3_000, 0, local=0)
     for broker in (1, 2, 3):
-        _restored(h, 0, 3_000, RestoreTarget.LOG_DIRECTORY, broker)
+        acts.restores(h, 0, 3_000, broker=broker, planned=(0, 3_000))
     return h
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rules.events import CopyFinished, CopyStarted, Scrubbed, ScrubDepth, ScrubOutcome
+from rules.events import CopyFinished, CopyStarted, ScrubDepth, ScrubOutcome
 from rules.machine import decode, encode
 from rules.machine.calm import calm_of
 from rules.machine.verdict import Finding, Status
+from tests.rules.machine import acts
 from tests.rules.machine.histories import DAY_MS, HOUR_MS, MIB, T0_MS, TERMS, History, fixture, segment
 
 KEPT = {
@@ -26,21 +27,9 @@ def scrub(
 ) -> None:
     for index in indexes:
         segment_id, base, end, _ = segment(index)
-        h.say(
-            Scrubbed,
-            component="scrub",
-            segment_id=segment_id,
-            base_offset=base,
-            end_offset=end,
-            object_key=f"p/{base:020d}-{segment_id}.{suffix}",
-            version_id=None,
-            size_bytes=MIB,
-            scrub_depth=depth,
-            scrub_outcome=outcome,
-            problem=None,
-            detail="",
-            metadata_offset=0,
-        )
+        key = f"p/{base:020d}-{segment_id}.{suffix}"
+        copy = (segment_id, base, end)
+        acts.scrubs(h, copy, key, outcome=outcome, depth=depth, metadata_offset=0)
 
 
 def unread(h: History) -> list[Finding]:
