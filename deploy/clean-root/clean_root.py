@@ -27,11 +27,12 @@ HANDED_ON = (
 )
 SETTINGS = ("apt/apt.conf.d", "apt/sources.list.d", "hosts", "pip.conf", "resolv.conf")
 CERTIFICATES = "usr/local/share/ca-certificates"  # what this machine trusts beside Debian's own
-# What a machine has besides its files: processes, memory that they share, terminals. $3 names what alone may
-# be written to, of a root that is read-only otherwise.
+# What a machine has besides its files: a root that is a mount (without, Java cannot say what room there is
+# and Kafka tells of no log dir), processes, memory that they share, terminals. $3 names what alone may be
+# written to, of a root that is read-only otherwise.
 MOUNTS = """
+mount --bind "$0" "$0"
 if [ -n "$3" ]; then
-  mount --bind "$0" "$0"
   for each in $3; do mount --bind "$0$each" "$0$each"; done
   mount -o remount,bind,ro "$0"
 fi

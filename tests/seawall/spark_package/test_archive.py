@@ -16,6 +16,7 @@ import pytest
 from seawall.jvm.classpath import jars
 from seawall.spark_package import archive, site, submit
 from seawall.spark_package.errors import FolderNotEmpty
+from tests.seawall.spark_package.submitted import unpack
 from tests.terraform.tools import FOLDER as TERRAFORM
 
 
@@ -61,8 +62,7 @@ def test_the_same_is_packed_to_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.jvm
 def test_its_python_finds_what_lies_beside_it(made: Path, tmp_path: Path) -> None:
     """Unpacked under another path, by the Python of this host and nothing that is installed in it."""
-    with tarfile.open(made / archive.ENVIRONMENT) as packed:
-        packed.extractall(tmp_path / "environment", filter="data")
+    unpack(made, tmp_path / "environment")
     python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
     said = "import beside, sys, seawall.version as v; print(beside.FOUND, v.version(), v.__file__)"
 

@@ -15,8 +15,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from seawall.jvm.classpath import classpath
@@ -34,6 +36,8 @@ CALL_S = 20.0
 CALLS_MAX = 30
 TOOL_S = 300
 EACH = 5  # records of a transaction
+KCAT = Path("/usr/bin/kcat")
+needs_kcat = pytest.mark.skipif(not KCAT.exists(), reason="kcat is not installed")
 
 
 class Reader:
@@ -221,7 +225,7 @@ def value_of(text: bytes) -> bytes:
 
 def by_kcat(bootstrap: str, topic: str) -> dict[Place, bytes]:
     """Debian's kcat, from the beginning of every partition to its end."""
-    command = ["/usr/bin/kcat", "-b", bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q"]
+    command = [KCAT, "-b", bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q"]
     command += ["-X", "check.crcs=true", "-f", "%p %o %S %s\n"]
     told = subprocess.run(command, capture_output=True, timeout=TOOL_S, check=True).stdout
     found: dict[Place, bytes] = {}

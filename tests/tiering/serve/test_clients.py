@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from tests.cluster.produce import Writer, WrittenRecord, create_topic, texts, tr
 from tests.faults.clean import assert_clean
 from tests.tiering.reader.live import PREFIX, Tiered, store_of, tier_partition
 from tests.tiering.serve.live import Served, served
+from tests.tiering.serve.readers import KCAT, needs_kcat
 from tests.tiering.serve.wire import WireClient
 from tiering.serve.protocol import apis
 from tiering.serve.protocol.asking import (
@@ -246,12 +246,10 @@ def test_nobody_can_write(world: World) -> None:
     assert after == before
 
 
+@needs_kcat
 def test_kcat_reads_it_all(world: World) -> None:
     """Debian's kcat, from the beginning to the end."""
-    kcat = Path("/usr/bin/kcat")
-    if not kcat.exists():
-        pytest.skip("kcat is not installed")
-    command = [kcat, "-b", world.bootstrap, "-C", "-t", TOPIC, "-p", "0", "-o", "beginning", "-e", "-q"]
+    command = [KCAT, "-b", world.bootstrap, "-C", "-t", TOPIC, "-p", "0", "-o", "beginning", "-e", "-q"]
 
     ran = subprocess.run(
         [*map(str, command), "-f", "%o %s\n"], capture_output=True, timeout=DEADLINE_S, check=True

@@ -42,6 +42,7 @@ from tests.tiering.serve.readers import (
     by_kcat,
     by_spark,
     from_time,
+    needs_kcat,
     value_of,
 )
 from tiering.segments.kafka import ensure_topic
@@ -123,6 +124,7 @@ def misread_transactions(read: Mapping[Place, bytes], partition: int, decided: D
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
+@needs_kcat
 def test_each_record_comes_once_while_everything_moves(
     cluster3: LocalCluster, bucket: LocalBucket, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -225,6 +227,7 @@ def _behind(promised: Promised, starts: Mapping[int, int]) -> Promised:
     return replace(promised, by_place=kept)
 
 
+@needs_kcat
 def test_readers_go_on_while_the_seam_moves(broker: LocalCluster, bucket: LocalBucket) -> None:
     """Transactions, copies and a trim under readers of both isolation levels and of times: once each."""
     topic, config = "moving-a-little", {"bootstrap.servers": broker.bootstrap}
