@@ -36,8 +36,8 @@ CALL_S = 20.0
 CALLS_MAX = 30
 TOOL_S = 300
 EACH = 5  # records of a transaction
-KCAT = Path("/usr/bin/kcat")
-needs_kcat = pytest.mark.skipif(not KCAT.exists(), reason="kcat is not installed")
+KCAT = "/usr/bin/kcat"
+needs_kcat = pytest.mark.skipif(not Path(KCAT).exists(), reason="kcat is not installed")
 
 
 class Reader:
