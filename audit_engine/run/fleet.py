@@ -4,8 +4,9 @@
     OPS-02              segments that no retention explains, by topic and hour
     AUD-01 to AUD-07    of the evidence itself, and of the auditor
 
-What happened in an hour that is over is carried from the findings before: it is not withdrawn because nobody
-looks at that hour any more.
+What happened before the lateness horizon is carried from the findings before: it is not withdrawn because
+nobody counts that hour any more. Of an hour that is still counted the count decides: a declaration that comes
+late lets go what was found too much, and the finding is withdrawn, as it would never have been in one run.
 
 Owns the merge. Invariant: the result does not depend on the order of logs.
 """
@@ -48,6 +49,7 @@ def standing(
         if each["rule_id"] in CARRIED
         and each["status"] == Status.OPEN.value
         and each["finding_id"] not in ids
+        and not _is_counted(each, as_of_ms, terms or Terms())
     ]
     found += [
         replace(finding_of(each), status=Status.RESOLVED, ended_ms=as_of_ms)
@@ -56,6 +58,13 @@ def standing(
     ]
     beside = [_let_be(each, terms, as_of_ms) for each in found]  # of logs it is said already
     return [told(each) for each in merged([*logs, *beside])]
+
+
+def _is_counted(finding: Told, as_of_ms: int, terms: Terms) -> bool:
+    """Whether the logs' states still say what went in its hour (`rules.machine.fold` forgets older ones)."""
+    if finding["rule_id"] != "OPS-02":
+        return False
+    return int(finding["anchor"]) + HOUR_MS >= as_of_ms - terms.lateness_ms
 
 
 def _let_be(finding: Finding, terms: Terms | None, as_of_ms: int) -> Finding:
