@@ -28,6 +28,7 @@ def test_they_are_formatted(terraform: Terraform) -> None:
     assert ran.status == 0, ran.text
 
 
+@pytest.mark.slow  # Terraform asks its provider
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_are_valid(terraform: Terraform, example: str, tmp_path: Path) -> None:
     """With every module that they use, by the provider's own schema."""

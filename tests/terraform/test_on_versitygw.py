@@ -20,6 +20,8 @@ from tests.cluster.versitygw import VersityGateway, program
 from tests.terraform.rights import BUCKET, PREFIX, policies
 from tests.terraform.tools import NotToBeHad, found
 
+pytestmark = pytest.mark.slow  # Terraform, and a server
+
 ROLES = ("uploader", "janitor", "auditor", "restorer")
 KEY = f"{PREFIX}/cluster/topic/0/1.log"
 

@@ -20,6 +20,8 @@ from seawall.init.permissions.roles import NEVER
 from tests.terraform.rights import BUCKET, PREFIX, policies
 from tests.terraform.tools import NotToBeHad, found, moto
 
+pytestmark = pytest.mark.slow  # Terraform, and a server
+
 ROLES = ("uploader", "janitor", "auditor", "restorer")
 KEY = f"{PREFIX}/cluster/topic/0/1.log"
 Clients = dict[str, Any]

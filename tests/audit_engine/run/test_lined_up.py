@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from audit_engine.run.groups.spark import LOG_KEY, judged_logs
 from audit_engine.run.one_log import Task
@@ -51,6 +52,7 @@ def carried_on(state: LogState) -> bytes:
     return encode(state)
 
 
+@pytest.mark.slow
 def test_what_is_streamed_is_judged_as_what_is_held() -> None:
     """Random histories, several logs side by side, doubled and shuffled: the machine's own states, byte for
     byte, and over a carried state the machine's own word on what is late."""

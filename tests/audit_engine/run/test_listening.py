@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -53,6 +54,7 @@ def test_words_are_the_numbers_in_them(numbers: list[int], data: st.DataObject) 
     assert spans_of(*zip(*shuffled, strict=True)) == normal((each, each + 1) for each in numbers)
 
 
+@pytest.mark.slow
 def test_a_long_run_of_numbers_is_one_span() -> None:
     """Millions of numbers without a hole, from the middle of a word to the middle of another."""
     for first, end in ((0, 64), (5, 3_000_007), (64, 1_048_640), (1, 63)):

@@ -11,6 +11,8 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from audit_engine.run.one_log import canonical
 from audit_engine.run.screen import excuse, put_in, words_of
 from rules.events import Source
@@ -135,6 +137,7 @@ def calm_after(h: History, as_of_ms: int) -> tuple[LogState, Calm | None, str | 
     return state, None if words is None else calm_of(state, TERMS), words
 
 
+@pytest.mark.slow
 def test_what_the_screen_excuses_the_machine_passes() -> None:
     """Over several days each: the same statement to the letter, no finding, and the calm that the machine's
     own state has. What is doubled, lost, polled or moved is never excused."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,6 +133,7 @@ def _offsets(plan: Plan) -> set[int]:
     return {offset for piece in plan.body.pieces for offset in range(piece.start, piece.end)}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(_WIDTHS, _ACTS)
 def test_the_plan_says_exactly_what_can_be_had_and_apply_has_exactly_that(

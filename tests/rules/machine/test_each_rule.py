@@ -584,6 +584,7 @@ def test_an_agent_asks_before_it_deletes() -> None:
     assert would_be(newborn(LOG, TOPIC), [], TERMS) == Keep(reasons=("nothing was asked",))
 
 
+@pytest.mark.slow
 def test_a_log_s_state_does_not_grow_with_its_history() -> None:
     """Forty days of rolling and expiring: the state of day 40 is no larger than that of day 10."""
     h = fixture("none", declared={"total_retention_ms": '"10h"'}, retention_ms=10 * HOUR_MS)

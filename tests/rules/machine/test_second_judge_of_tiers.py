@@ -31,6 +31,7 @@ def _differences(seed: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_the_two_judges_agree_about_tiers() -> None:
     """Each rule of them, what was ever so and what is so at the end, by copy, object and broker."""
     wrong = {seed: found for seed in range(FAST) if (found := _differences(seed))}

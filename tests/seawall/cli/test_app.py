@@ -122,6 +122,7 @@ def test_help_names_every_verb_in_one_line_each(flag: str) -> None:
     assert "..." not in ended.stdout.split("Commands:")[1]
 
 
+@pytest.mark.slow  # each a process
 @pytest.mark.parametrize("arguments", [["settings"], ["settings", "--json"], ["--help"], ["doctor", "-h"]])
 def test_reader_that_stops_reading_ends_it_quietly(arguments: list[str]) -> None:
     """`seawall ... | head` leaves no traceback, and a code that is neither clean nor a finding."""
@@ -143,6 +144,7 @@ def test_reader_that_stops_reading_ends_it_quietly(arguments: list[str]) -> None
     assert (ended.returncode, ended.stderr) == (exit_codes.PIPE_CLOSED, "")
 
 
+@pytest.mark.slow
 def test_package_runs_as_a_module() -> None:
     """`python -m seawall` is the console script."""
     ended = subprocess.run(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
+import pytest
 from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import NewPartitions, NewTopic  # type: ignore[attr-defined]  # not re-exported
@@ -143,6 +144,7 @@ def test_a_scripted_day_is_told_as_kafka_itself_prints_it(
         each.close()
 
 
+@pytest.mark.jvm
 def test_a_log_that_is_cut_into_snapshots_is_followed_and_one_that_was_overtaken_is_a_gap(
     tmp_path: Path, servers_folder: Path
 ) -> None:
