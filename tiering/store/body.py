@@ -64,6 +64,6 @@ def filled(answer: Any, into: memoryview) -> Iterator[int]:
     """
     reader = answer._fp
     while count := reader.readinto(into):
+        if reader.length == 0:
+            answer.release_conn()  # to its pool before the last bytes are handed out: nobody asks on
         yield count
-    if not reader.length:
-        answer.release_conn()  # to its pool: all of it was read
