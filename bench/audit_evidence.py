@@ -224,8 +224,10 @@ def _log_columns() -> dict[str, Column]:
 
 
 def _json(**fields: object) -> Column:
+    """With its names in order, as our writers spell it."""
     members = [
-        (each if isinstance(each, Column) else F.lit(each)).alias(name) for name, each in fields.items()
+        (each if isinstance(each, Column) else F.lit(each)).alias(name)
+        for name, each in sorted(fields.items())
     ]
     return F.to_json(F.struct(*members), {"ignoreNullFields": "false"})
 

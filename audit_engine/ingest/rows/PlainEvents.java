@@ -74,6 +74,17 @@ public final class PlainEvents implements Serializable {
         return new GenericInternalRow(kept);
     }
 
+    /** The same of a text that is found by what its form is called, not by what it says of itself. */
+    public InternalRow readOf(UTF8String name, UTF8String text) {
+        Form form = name == null || text == null ? null : (Form) forms.get(name);
+        if (form == null || text.numBytes() > bytesMax) {
+            return null;
+        }
+        byte[] value = text.getBytes();
+        Object[] kept = new Object[columns];
+        return form.end(value, 0, kept) == value.length ? new GenericInternalRow(kept) : null;
+    }
+
     private static boolean isUtf8(byte[] value) {
         long signs = 0;
         int at = 0;

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -26,9 +26,10 @@ from audit_engine.wire.bodies import Body
 from audit_engine.wire.codec import BODIES, EPOCH_UNKNOWN, VERSION
 
 Form: TypeAlias = dict[str, Any]  # as PlainEvents.java says
+Pieces: TypeAlias = Mapping[str, tuple[str, str]]  # by column: Spark's type, and how a piece becomes one
 
-# The columns of what was cut out, in order, and how a piece becomes one.
-PIECES = {
+# The columns of what was cut out of an event, in order.
+PIECES: Pieces = {
     "body": ("STRING", "raw"),
     "cluster_id": ("STRING", "text"),
     "emitter_broker_id": ("INT", "int"),
@@ -61,13 +62,36 @@ _TEXT_WITHIN: Form = {"text": True}  # of the body, which is kept as it came
 
 def plain_events() -> str:
     """How each kind is spelled, for PlainEvents."""
+    return _told(len(PIECES), {kind: _object(_envelope(kind, body)) for kind, body in BODIES.items()})
+
+
+def plain_bodies(kinds: Iterable[str], pieces: Pieces) -> str:
+    """How the body of each kind is spelled, with those of its own fields kept that `pieces` names."""
+    columns = list(pieces)
+
+    def member(name: str, hint: Any) -> Form:
+        if name not in pieces:
+            return _spelled(hint)
+        sort = pieces[name][1]
+        kept = {"text": _TEXT, "int": _number(1 - 10**_SHORT, _SHORT)}.get(sort) or _spelled(_inner(hint))
+        form = {"keep": [columns.index(name), sort, kept]}
+        return form if _inner(hint) is hint else {"or_null": form}
+
+    def of(kind: str) -> Form:
+        hints = get_type_hints(BODIES[kind].kind)
+        return _object({name: member(name, hints[name]) for name in BODIES[kind].readers})
+
+    return _told(len(columns), {kind: of(kind) for kind in kinds})
+
+
+def _told(columns: int, kinds: Mapping[str, Form]) -> str:
     return json.dumps(
         {
-            "columns": len(PIECES),
+            "columns": columns,
             "bytes_max": EVENT_BYTES_MAX,
             # Where the kind is, the last time: behind the body, and no text has a bare quotation mark.
             "before_kind": '"kind":"',
-            "kinds": {kind: _object(_envelope(kind, body)) for kind, body in BODIES.items()},
+            "kinds": kinds,
         }
     )
 
@@ -119,12 +143,19 @@ def _object(members: Mapping[str, Form]) -> Form:
     return {"all": [*found, {"is": "}"}]}
 
 
+def _inner(hint: Any) -> Any:
+    """What an optional field is when it is there; of any other, what it is."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    [inner] = [each for each in get_args(hint) if each is not type(None)]
+    return inner
+
+
 def _spelled(hint: Any) -> Form:
     """A field's value. TypeError if it has no form, as for its column."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        [inner] = [each for each in arguments if each is not type(None)]
-        return {"or_null": _spelled(inner)}
+    if _inner(hint) is not hint:
+        return {"or_null": _spelled(_inner(hint))}
     if origin is tuple:
         if arguments[1:] == (Ellipsis,):
             return {"list": _spelled(arguments[0])}

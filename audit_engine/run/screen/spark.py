@@ -6,16 +6,19 @@
 Sums of hashes would need no order (AUDIT_FACTS 8), but cannot tell whether a number or a watermark was said
 before another, which the machine asks.
 
-Owns the native form. Invariant: it excuses a log if and only if `excuse` does.
+Owns the native form. Invariant: it excuses a log only if `excuse` does; and if so, where bodies are spelled
+as our own writers do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.ingest.rows.pieces.spark import own_fields_by
+from audit_engine.ingest.rows.plain import Pieces
 from audit_engine.run.evidence.spark import KEY
 from audit_engine.run.one_log import Doubt
 from audit_engine.run.screen import AS_OF, EVENTS, FROM, PLAIN, READINGS, WATERMARK
@@ -23,11 +26,18 @@ from audit_engine.tables.results import CALM
 from rules.events import SegmentClosed, Source
 from rules.machine.terms import DAY_MS
 
-_BODY = (
-    "source STRING, broker_id INT, directory_id STRING, replica_incarnation BIGINT, log_start BIGINT,"
-    " local_start BIGINT, high_watermark BIGINT, size_bytes BIGINT, base_offset BIGINT, end_offset BIGINT,"
-    " data_end BIGINT, record_count BIGINT, max_timestamp_ms BIGINT"
-)
+# Of an event's own fields.
+OWN: Pieces = {
+    **dict.fromkeys(("source", "directory_id"), ("STRING", "text")),
+    "broker_id": ("INT", "int"),
+    **dict.fromkeys(
+        (
+            *("replica_incarnation", "log_start", "local_start", "high_watermark", "size_bytes"),
+            *("base_offset", "end_offset", "data_end", "record_count", "max_timestamp_ms"),
+        ),
+        ("BIGINT", "long"),
+    ),
+}
 _EMITTER = ("emitter_broker_id", "emitter_component", "emitter_incarnation")
 
 
@@ -37,7 +47,7 @@ def numbers(rows: DataFrame, as_of_ms: int) -> DataFrame:
     A log and an emitter go by hashes of their names, which a sort compares at once; a log has a second
     one, so that two logs of one hash are never taken for one.
     """
-    said = rows.where(F.col("observed_at_ms") <= as_of_ms).withColumn("own", F.from_json("body", _BODY))
+    said = rows.where(F.col("observed_at_ms") <= as_of_ms).withColumn("own", own_fields(rows.sparkSession))
     life = F.xxhash64(
         *[F.col(f"own.{name}") for name in ("broker_id", "directory_id", "replica_incarnation")]
     )
@@ -68,6 +78,11 @@ def numbers(rows: DataFrame, as_of_ms: int) -> DataFrame:
     of_emitters = published.groupBy("log_hash", "speaker").agg(*_aggregated())
     names = [name for name in of_emitters.columns if name != "log_hash"]
     return of_emitters.groupBy("log_hash").agg(F.collect_list(F.struct(*names)).alias("told"))
+
+
+def own_fields(spark: SparkSession) -> Column:
+    """OWN, of a row's `body`; null for any kind but the plain ones, and for what is spelled otherwise."""
+    return own_fields_by(spark, tuple(each.kind for each in PLAIN), OWN, "kind", "body")
 
 
 def _hash_of(names: Iterable[str]) -> Column:

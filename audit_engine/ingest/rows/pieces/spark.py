@@ -1,5 +1,8 @@
 """PlainEvents as a column of Spark: its rows are pieces of the value, without a copy and without Python.
 
+    read_by         an event, out of the bytes that came
+    own_fields_by   some of an event's own fields, out of the body that was put down
+
 Owns the call. Invariant: of one value it is made once, however many columns come of it.
 """
 
@@ -13,7 +16,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import StructType
 
-from audit_engine.ingest.rows.plain import PIECES, plain_events
+from audit_engine.ingest.rows.plain import PIECES, Pieces, plain_bodies, plain_events
 from audit_engine.jvm.spark import compile_into
 
 SOURCE = Path(__file__).parents[1] / "PlainEvents.java"
@@ -22,16 +25,28 @@ _spelled = cache(plain_events)
 
 def read_by(spark: SparkSession, value: str) -> Column:
     """A struct of PIECES for a column of bytes, null for what is not plain."""
+    return _called(spark, _spelled(), PIECES, "read", value)
+
+
+def own_fields_by(
+    spark: SparkSession, kinds: tuple[str, ...], pieces: Pieces, kind: str, body: str
+) -> Column:
+    """A struct of `pieces` for two columns of text, null for another kind, and for a body that is not spelled
+    as our own writers do."""
+    return _called(spark, plain_bodies(kinds, pieces), pieces, "readOf", kind, body)
+
+
+def _called(spark: SparkSession, spelled: str, pieces: Pieces, method: str, *columns: str) -> Column:
     jvm: Any = spark._jvm
     catalyst, sql = jvm.org.apache.spark.sql.catalyst, jvm.org.apache.spark.sql
-    reader = compile_into(spark, SOURCE).PlainEvents(_spelled())
+    reader = compile_into(spark, SOURCE).PlainEvents(spelled)
     of_reader = catalyst.expressions.Literal(reader, sql.types.ObjectType(reader.getClass()))
-    schema = StructType.fromDDL(", ".join(f"`{name}` {sql_type}" for name, (sql_type, _) in PIECES.items()))
-    column = sql.classic.ExpressionUtils.expression(sql.functions.col(value))
-    arguments = jvm.org.apache.spark.api.python.PythonUtils.toSeq([column])
+    schema = StructType.fromDDL(", ".join(f"`{name}` {sql_type}" for name, (sql_type, _) in pieces.items()))
+    given = [sql.classic.ExpressionUtils.expression(sql.functions.col(name)) for name in columns]
+    arguments = jvm.org.apache.spark.api.python.PythonUtils.toSeq(given)
     none = jvm.org.apache.spark.api.python.PythonUtils.toSeq([])
     # "Not deterministic" keeps the optimizer from making the call anew for each column that it gives.
     call = catalyst.expressions.objects.Invoke(
-        of_reader, "read", sql.types.DataType.fromJson(schema.json()), arguments, none, True, True, False
+        of_reader, method, sql.types.DataType.fromJson(schema.json()), arguments, none, True, True, False
     )
     return ClassicColumn(sql.classic.ExpressionUtils.column(call))
