@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
 
 from audit_engine.ingest.position import TopicReach
 from audit_engine.ingest.spark import Ingest
+from audit_engine.tables.columns import EVENTS
 from audit_engine.tables.errors import CommitSkipped, TopicEndsEarlier, TopicReplaced
 from audit_engine.tables.marks import Mark
-from audit_engine.tables.spark import APP_ID, EvidenceTable, EvidenceTables
+from audit_engine.tables.spark import APP_ID, ASKED_BY, EvidenceTable, EvidenceTables
 from seawall.local.broker import LocalCluster
 from tests.audit_engine.events import LOG, OTHER_LOG, stalled
 from tests.audit_engine.ingest.topics import DAY, EventTopic, Stopped, stopping_at, value_of
@@ -204,6 +208,43 @@ def test_a_history_without_a_mark_is_made_up_for_by_the_rows(
     assert standing.mark is None
     assert standing.next_offsets == told.tables.events.offsets_by_rows()
     assert standing.next_offsets[1] == told.ends[1]
+
+
+def test_where_a_table_stands_is_asked_without_a_job(
+    spark: SparkSession, broker: LocalCluster, tmp_path: Path
+) -> None:
+    """Each start asks both tables, and nearly always one of them holds nothing."""
+    tables = EventTopic(broker=broker, name="ingest-standing", folder=tmp_path).tables(spark)
+    spark.sparkContext.setJobGroup("standing", "")
+
+    standing = tables.quarantine.standing()
+
+    assert standing.number == -1
+    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("standing")) == []
+
+
+def test_a_commit_has_few_files_with_bounds_of_what_is_asked_by(
+    spark: SparkSession, broker: LocalCluster, tmp_path: Path
+) -> None:
+    """No more files than the session has cores, however many partitions the topic has."""
+    topic = EventTopic(broker=broker, name="ingest-files", folder=tmp_path).make(5)
+    for partition in range(5):
+        topic.produce(value_of(partition), partition=partition)
+
+    done = topic.ingest(spark, topic.tables(spark))
+
+    files = list(tmp_path.glob(f"tables/{EVENTS}/ingest_day={DAY}/*.parquet"))
+    assert done.offsets == 5
+    assert 0 < len(files) <= spark.sparkContext.defaultParallelism
+    assert {name for file in files for name in _bounded(file)} == set(ASKED_BY[EVENTS])
+
+
+def _bounded(file: Path) -> Iterator[str]:
+    """The columns whose least and most the file says."""
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    for column in map(group.column, range(group.num_columns)):
+        if column.statistics is not None and column.statistics.has_min_max:
+            yield column.path_in_schema
 
 
 def test_a_row_cannot_be_changed_and_a_day_can_be_read_alone(told: Told, spark: SparkSession) -> None:

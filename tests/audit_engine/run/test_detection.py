@@ -1,5 +1,6 @@
 """Detection and false alarms, measured through the run: random histories with random faults, judged by a run
-over tables, and by the second judge, which shares no code with the machine: of the log, and of its tier.
+over tables, and by the second judge, which shares no code with the machine: of the log, its tier, its limits,
+and of watermarks that rise.
 
 SEAWALL_TEST_RUN_HISTORIES   how many, 60 unless told; thousands take an hour
 SEAWALL_TEST_RUN_SEED        the first seed; the others follow it
@@ -23,10 +24,21 @@ from audit_engine.run.outcomes import finding_of
 from audit_engine.run.reading.spark import Verdicts
 from tests.audit_engine.run.evidence import Evidence
 from tests.audit_engine.run.test_run import beats, moved
+from tests.rules.machine.brute_limits import LimitsJudge, too_fast
 from tests.rules.machine.brute_tiers import TierJudge
-from tests.rules.machine.comparing import by_brute_force, by_machine, compared, tiers_by_machine
+from tests.rules.machine.comparing import (
+    by_brute_force,
+    by_machine,
+    compared,
+    hours_by_machine,
+    is_a_matter_of_words,
+    kept_by_machine,
+    made_of_nothing_by_machine,
+    tiers_by_machine,
+)
 from tests.rules.machine.histories import TERMS, History
 from tests.rules.machine.random_days import random_history
+from tests.rules.machine.random_limits import random_limits, random_rises
 from tests.rules.machine.random_tiers import random_tier
 
 HISTORIES = int(os.environ.get("SEAWALL_TEST_RUN_HISTORIES", "60"))
@@ -45,9 +57,23 @@ def tiers_compared(h: History, judgement: Any) -> Compared:
     yield from ((f"{rule_id} still", last[rule_id], last_true[rule_id]) for rule_id in last_true)
 
 
+def limits_compared(h: History, judgement: Any) -> Compared:
+    judge = LimitsJudge(h.told, h.now_ms)
+    yield "RET-05", kept_by_machine(judgement), judge.kept_too_long()
+    if not is_a_matter_of_words(h):
+        yield "OPS-02", hours_by_machine(judgement), {hour for hour, _ in too_fast([judge])}
+
+
+def rises_compared(h: History, judgement: Any) -> Compared:
+    judge = LimitsJudge(h.told, h.now_ms)
+    yield "HWM-03", made_of_nothing_by_machine(judgement), set(judge.made_of_nothing())
+
+
 SORTS: dict[str, tuple[Callable[[int], History], Callable[[History, Any], Compared]]] = {
     "days": (random_history, days_compared),
     "tiers": (random_tier, tiers_compared),
+    "limits": (random_limits, limits_compared),
+    "rises": (random_rises, rises_compared),
 }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rules.events import LogStartAdvanced, OperationAuthorised
-from rules.machine.verdict import Judgement, Status
+from rules.events import LogStartAdvanced, OperationAuthorised, PolicyDeclared
+from rules.machine.verdict import Finding, Judgement, Status
 from tests.rules.machine import brute_tiers
 from tests.rules.machine.brute import JUDGED, Judge
 from tests.rules.machine.histories import HOUR_MS, History
@@ -90,3 +90,37 @@ def tiers_by_machine(judgement: Judgement) -> tuple[dict[str, set[Any]], dict[st
         if rule_id in last and each.status is Status.OPEN:
             last[rule_id].add(named)
     return ever, last
+
+
+def kept_by_machine(judgement: Judgement) -> set[int]:
+    """RET-05, by the first offsets of the heads that stayed."""
+    return {int(each.anchor) for each in _stand(judgement, "RET-05")}
+
+
+def hours_by_machine(judgement: Judgement) -> set[int]:
+    """OPS-02, of a run: no log by itself knows it."""
+    return {int(each.anchor) // HOUR_MS for each in _stand(judgement, "OPS-02")}
+
+
+def made_of_nothing_by_machine(judgement: Judgement) -> set[tuple[int, int]]:
+    """HWM-03, by broker and offset."""
+    return {
+        (int(each.subject.rpartition(" ")[2]), offset)
+        for each in _stand(judgement, "HWM-03")
+        for start, end in each.ranges
+        for offset in range(start, end)
+    }
+
+
+def _stand(judgement: Judgement, rule_id: str) -> list[Finding]:
+    return [
+        each for each in judgement.findings if each.rule_id == rule_id and each.status is not Status.WITHDRAWN
+    ]
+
+
+def is_a_matter_of_words(h: History) -> bool:
+    """What went on request, and would have been let go by a retention that was declared later: which of two
+    causes took it."""
+    kinds = [type(each.event) for each in h.told]
+    first = kinds.index(OperationAuthorised) if OperationAuthorised in kinds else len(kinds)
+    return PolicyDeclared in kinds[first:]

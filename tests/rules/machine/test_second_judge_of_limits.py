@@ -13,37 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.events import OperationAuthorised, PolicyDeclared
 from rules.identity import LogId
 from rules.machine import conditions, encode, fabricated, fold, newborn, removals
 from rules.machine.conditions import ages
 from rules.machine.fleet import blasts
-from rules.machine.verdict import Finding, Status
 from tests.rules.machine.brute_limits import JUDGED, LimitsJudge, too_fast
-from tests.rules.machine.histories import LOG, T0_MS, TERMS, TOPIC, History
+from tests.rules.machine.comparing import (
+    is_a_matter_of_words,
+    kept_by_machine,
+    made_of_nothing_by_machine,
+)
+from tests.rules.machine.histories import LOG, T0_MS, TERMS, TOPIC
 from tests.rules.machine.random_limits import random_limits, random_rises
 
 FAST, MANY = 60, 3_000
 OTHER = LogId(LOG.cluster_id, LOG.topic_id, 1)
 Found = dict[str, set[Any]]
-
-
-def _kept(h: History) -> set[int]:
-    return {int(each.anchor) for each in _found(h, "RET-05")}
-
-
-def _fabricated(h: History) -> set[tuple[int, int]]:
-    return {
-        (int(each.subject.rpartition(" ")[2]), offset)
-        for each in _found(h, "HWM-03")
-        for start, end in each.ranges
-        for offset in range(start, end)
-    }
-
-
-def _found(h: History, rule_id: str) -> list[Finding]:
-    findings = h.judged().findings
-    return [each for each in findings if each.rule_id == rule_id and each.status is not Status.WITHDRAWN]
 
 
 def _both(seed: int) -> tuple[Found, Found]:
@@ -52,26 +37,18 @@ def _both(seed: int) -> tuple[Found, Found]:
     judges = [LimitsJudge(h.told, h.now_ms) for h in topic]
     rises = random_rises(seed)
     machine: Found = {
-        "RET-05": {(at, base) for at, h in enumerate(topic) for base in _kept(h)},
+        "RET-05": {(at, base) for at, h in enumerate(topic) for base in kept_by_machine(h.judged())},
         "OPS-02": {(each.hour, each.segments) for each in blasts(h.state() for h in topic)},
-        "HWM-03": _fabricated(rises),
+        "HWM-03": made_of_nothing_by_machine(rises.judged()),
     }
     truth: Found = {
         "RET-05": {(at, base) for at, each in enumerate(judges) for base in each.kept_too_long()},
         "OPS-02": too_fast(judges),
         "HWM-03": set(LimitsJudge(rises.told, rises.now_ms).made_of_nothing()),
     }
-    if any(_is_a_matter_of_words(h) for h in topic):
+    if any(is_a_matter_of_words(h) for h in topic):
         machine["OPS-02"] = truth["OPS-02"] = set()
     return machine, truth
-
-
-def _is_a_matter_of_words(h: History) -> bool:
-    """What went on request, and would have been let go by a retention that was declared later: which of two
-    causes took it."""
-    kinds = [type(each.event) for each in h.told]
-    first = kinds.index(OperationAuthorised) if OperationAuthorised in kinds else len(kinds)
-    return PolicyDeclared in kinds[first:]
 
 
 def _differences(seed: int) -> dict[str, tuple[set[Any], set[Any]]]:
