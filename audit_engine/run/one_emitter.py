@@ -65,7 +65,8 @@ class Listened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What a run has of an emitter. `doubled`: rows under one number or id; `around`: by its runs."""
+    """What a run has of an emitter. `doubled`: rows under one number or id, others' among them; `around`: by
+    its runs."""
 
     said: Said | None
     doubled: Sequence[Mapping[str, Any]] = ()
@@ -84,7 +85,11 @@ def listen_to(
     if of_it.is_retired:
         state = replace(state, is_retired=True)
     state, why = _accepting(cluster_id, state, before, task)
-    doubled = two_payloads([told_of(row) for row in of_it.doubled])
+    doubled = [
+        each
+        for each in two_payloads([told_of(row) for row in of_it.doubled])
+        if each.subject == f"emitter {name}"
+    ]
     around = {Speaker(broker_id, component, run): each for run, each in of_it.around.items()}
     found = concluded({name: state}, around, doubled, as_of_ms=task.as_of_ms)
     gaps = [row_of(told) for loss in found.losses for told in loss.as_gaps(cluster_id)]

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from audit_engine.wire import Emitter, Envelope, encode
+from audit_engine.wire import Emitter, Envelope, Follows, encode
 from audit_engine.wire.bodies import NotRead
 from audit_engine.wire.codec import BODIES, event_of
 from audit_engine.wire.envelope import Unread
@@ -117,5 +117,6 @@ def value_of(told: Told) -> bytes:
             log_seq=told.log_seq,
             observed_at_ms=told.observed_at_ms,
             is_first=told.seq == 0,
+            follows=None if told.follows is None else Follows(*told.follows),
         )
     )

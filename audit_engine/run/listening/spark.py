@@ -101,7 +101,7 @@ def heard(
     listeners = Listeners(
         task=task,
         retired=retired_emitters(rows) if slice_.retirements else frozenset(),
-        doubled=_by_emitter([*(_same_number(due, words) if slice_.twice else ()), *_same_id(due)]),
+        doubled=_to_emitters([*(_same_number(due, words) if slice_.twice else ()), *_same_id(due)]),
     )
     summed = kept(_summed(due, words))
     found = kept(each_emitter(summed, known, listeners))
@@ -189,17 +189,14 @@ def _same_number(due: DataFrame, words: DataFrame) -> list[Row]:
 
 
 def _same_id(due: DataFrame) -> list[Row]:
-    """Acts that were told under several numbers with several contents."""
+    """Acts that were told several times with several contents, whoever told them: what all hosts can see is
+    told by several, as one event (docs/decisions/0013)."""
     acts = due.where(F.col("is_read") & ~F.col("kind").isin(*[each.kind for each in NO_ACTS]))
     named = acts.withColumn("own_id", F.xxhash64("event_id"))
-    once = (*_SPEAKER[:3], "own_id")
-    number = ("emitter_incarnation", "emitter_seq")
-    told = named.groupBy(*once).agg(
-        *[F.min(name).alias(f"{name}_least") for name in number],
-        *[F.max(name).alias(f"{name}_most") for name in number],
-    )
-    differs = [F.col(f"{name}_least") != F.col(f"{name}_most") for name in number]
-    repeated = told.where(differs[0] | differs[1]).select(*once)
+    once = ("cluster_id", "own_id")
+    number = F.xxhash64(*_SPEAKER[1:], "emitter_seq")
+    told = named.groupBy(*once).agg(F.min(number).alias("least"), F.max(number).alias("most"))
+    repeated = told.where("least <> most").select(*once)
     if repeated.isEmpty():
         return []
     content = F.xxhash64(
@@ -213,12 +210,15 @@ def _same_id(due: DataFrame) -> list[Row]:
     return found.orderBy("event_id", *_SPEAKER, "emitter_seq").limit(DOUBLED_MAX).collect()
 
 
-def _by_emitter(found: list[Row]) -> dict[Emitter, list[dict[str, Any]]]:
-    by_emitter: dict[Emitter, list[dict[str, Any]]] = {}
+def _to_emitters(found: list[Row]) -> dict[Emitter, list[dict[str, Any]]]:
+    """To each of them all of its cluster: what one says may contradict another."""
+    by_cluster: dict[str, list[dict[str, Any]]] = {}
     for row in found:
-        name = (row["cluster_id"], row["emitter_broker_id"], row["emitter_component"])
-        by_emitter.setdefault(name, []).append(row.asDict())
-    return by_emitter
+        by_cluster.setdefault(row["cluster_id"], []).append(row.asDict())
+    return {
+        (row["cluster_id"], row["emitter_broker_id"], row["emitter_component"]): by_cluster[row["cluster_id"]]
+        for row in found
+    }
 
 
 def retired_emitters(rows: DataFrame) -> frozenset[Emitter]:

@@ -13,6 +13,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +23,11 @@ from pyspark.sql import SparkSession
 
 from audit_engine.run.outcomes import finding_of
 from audit_engine.run.reading.spark import Verdicts
+from rules.machine import Told
 from tests.audit_engine.run.evidence import Evidence
 from tests.audit_engine.run.test_run import beats, moved
+from tests.rules.machine.brute_emitters import JUDGED as HEARD
+from tests.rules.machine.brute_emitters import EmitterJudge
 from tests.rules.machine.brute_limits import LimitsJudge, too_fast
 from tests.rules.machine.brute_tiers import TierJudge
 from tests.rules.machine.comparing import (
@@ -40,6 +44,7 @@ from tests.rules.machine.histories import TERMS, History
 from tests.rules.machine.random_days import random_history
 from tests.rules.machine.random_limits import random_limits, random_rises
 from tests.rules.machine.random_tiers import random_tier
+from tests.rules.machine.test_second_judge_of_emitters import random_words
 
 HISTORIES = int(os.environ.get("SEAWALL_TEST_RUN_HISTORIES", "60"))
 FIRST_SEED = int(os.environ.get("SEAWALL_TEST_RUN_SEED", "4050000"))
@@ -132,3 +137,51 @@ def test_a_run_finds_what_is_true_and_nothing_else(
 
     assert wrong == {}
     assert true > HISTORIES
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_a_run_hears_what_is_true_of_emitters(
+    spark: SparkSession, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Holes, doubles and silence of random emitters, each history a cluster: AUD-01 to AUD-03 by emitter and
+    number, as the second judge says."""
+    seeds = range(FIRST_SEED, FIRST_SEED + HISTORIES)
+    words = {f"cluster-{seed}": random_words(seed) for seed in seeds}
+    end_ms = max(ended_ms for _, _, ended_ms in words.values())
+    said = {
+        name: [later(moved(each, name), end_ms - ended_ms) for each in told]
+        for name, (told, _, ended_ms) in words.items()
+    }
+    evidence = Evidence(spark, tmp_path)
+    evidence.add(each for own in said.values() for each in own)
+    evidence.audit(TERMS).next(end_ms)
+
+    found: dict[str, dict[str, set[Any]]] = {name: {rule_id: set() for rule_id in HEARD} for name in said}
+    for each in Verdicts(spark, evidence.root).findings():
+        cluster_id, _, emitter = str(each["subject"]).partition("/emitter ")
+        if each["rule_id"] in HEARD and emitter:
+            found[cluster_id][each["rule_id"]].add((emitter, each["anchor"]))
+    truth = {name: EmitterJudge(own, own, end_ms).judge() for name, own in said.items()}
+    fired = {rule_id: sum(bool(each[rule_id]) for each in truth.values()) for rule_id in HEARD}
+    measured = {"seeds": [seeds.start, seeds.stop], "events": sum(map(len, said.values())), "fired": fired}
+    record_property("measured", measured)
+    print(json.dumps(measured))  # noqa: T201  the rate and the seeds are the result
+
+    wrong = {
+        f"{name} {rule_id}": (found[name][rule_id], truth[name][rule_id])
+        for name in said
+        for rule_id in HEARD
+        if found[name][rule_id] != truth[name][rule_id]
+    }
+    assert wrong == {}
+    assert all(0 < count < HISTORIES for count in fired.values()), fired
+
+
+def later(told: Told, by_ms: int) -> Told:
+    """The same, said so much later."""
+    event: Any = told.event
+    at_ms = event.occurred_at_ms + by_ms
+    return replace(
+        told, event=replace(event, occurred_at_ms=at_ms), observed_at_ms=told.observed_at_ms + by_ms
+    )
