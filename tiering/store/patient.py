@@ -9,6 +9,7 @@ repeated `put_new` simply comes to AlreadyExists.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import random
@@ -185,8 +186,7 @@ class _Coming:
     def __init__(self, store: ObjectStore, key: str, version_id: str, start: int, end: int) -> None:
         self._store, self._key, self._version_id, self._end = store, key, version_id, end
         self.at = start
-        # Pages of the kernel's: what is freed into malloc's arenas, one for each thread, stays there.
-        self._into = memoryview(mmap.mmap(-1, min(STREAM_PIECE_BYTES, end - start)))
+        self._into = memoryview(_pages(min(STREAM_PIECE_BYTES, end - start)))
         self._pieces: Iterator[memoryview] | None = None
 
     def next(self) -> memoryview:
@@ -210,6 +210,18 @@ class _Coming:
         if close is not None:
             close()
         self._pieces = None
+
+
+def _pages(size_bytes: int) -> mmap.mmap:
+    """Memory of the kernel's own: what is freed into malloc's arenas, one for each thread, stays there.
+
+    In large pages, where there are any: 2 MiB in small ones cost more to have than to fill.
+    """
+    pages = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # on Linux alone, and not in every kernel there
+        with contextlib.suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
 
 
 class _Paced:
