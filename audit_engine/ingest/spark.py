@@ -57,6 +57,9 @@ BATCH_RECORDS_MAX = 1_000_000
 ATTEMPTS_MAX = 3  # of a run that retention overtakes while it reads
 LONG_WAY_BATCHES = 8  # behind one with a record that is not plain: to find one out costs up to a batch
 POLL_S = 1
+# Behind each poll Spark asks a partition's leader for its first and for its last offset. By Kafka's own 500
+# records a poll, a reader waits for these answers longer than for records.
+POLLED_RECORDS = 5_000
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 
@@ -247,6 +250,7 @@ class Ingest:
             .option("failOnDataLoss", "true")
             .option("maxOffsetsPerTrigger", str(self._batch_records_max))
             .option("kafka.isolation.level", "read_committed")
+            .option("kafka.max.poll.records", str(POLLED_RECORDS))
         )
         for name, value in self._source.client.items():
             reader = reader.option(f"kafka.{name}", value)
@@ -280,7 +284,6 @@ class Ingest:
         if not span:
             return
         new = rows.where(_at_or_above(held, partition="partition", offset="offset"))
-        new = new.coalesce(rows.sparkSession.sparkContext.defaultParallelism)
         if self._expects_unreadable or not self._take_all(new, span):
             self._take_apart(new, held, ends, span)
         self._at("settled")
@@ -340,7 +343,9 @@ class Ingest:
             ranges=span,
             next_offsets=furthest(standing.next_offsets, {p: end for p, (_, end) in span.items()}),
         )
-        table.append(rows, mark, before_reading_back=lambda: self._at(f"{table.name} written"))
+        # Few files. Last of all, as Spark copies each row to where it makes partitions fewer.
+        few = rows.coalesce(rows.sparkSession.sparkContext.defaultParallelism)
+        table.append(few, mark, before_reading_back=lambda: self._at(f"{table.name} written"))
         return following(standing, mark)
 
 

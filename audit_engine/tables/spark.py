@@ -65,9 +65,9 @@ NEVER_ALIKE = (
 )
 # How a session is to write them; nobody asks from where to where the most of them go.
 PARQUET = {f"parquet.enable.dictionary#{name}": "false" for name in NEVER_ALIKE} | {
-    f"parquet.column.statistics.enabled#{name}": "false"
-    for name in NEVER_ALIKE
-    if name not in ASKED_BY[EVENTS]
+    f"parquet.column.statistics.enabled#{column.name}": "false"
+    for column in COLUMNS[EVENTS]
+    if column.name not in ASKED_BY[EVENTS]
 }
 CONSTRAINT = "structure"
 POSITION = ("kafka_topic", "kafka_partition", "kafka_offset")
@@ -189,9 +189,14 @@ class EvidenceTable:
                 yield mark, _rows_added(lines)
 
     def _last_number(self) -> int:
-        """Delta keeps it in every checkpoint, so that it outlives the history."""
+        """Delta keeps it in every checkpoint, so that it outlives the history.
+
+        It is beside the last commit, too. Were that too low, Delta would skip the next commit, and its token
+        would not be found.
+        """
         _, snapshot = log_and_snapshot(self._spark, self.path)
-        known = snapshot.setTransactionsIfKnown()  # beside the commit; else Delta reads all that is in force
+        beside = snapshot.checksumOpt()  # its setTransactionsIfKnown would read all that is in force
+        known = beside.get().setTransactions() if beside.isDefined() else beside
         found = (known.get() if known.isDefined() else snapshot.setTransactions()).iterator()
         while found.hasNext():
             if (each := found.next()).appId() == APP_ID:
