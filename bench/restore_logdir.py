@@ -9,6 +9,8 @@ by journal. Each runs as its users run it, start of the interpreter included.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import shutil
 import struct
@@ -185,4 +187,5 @@ def _ours(endpoint_url: str, bucket: str, log_dir: Path, plan: Path) -> None:
 
 
 if __name__ == "__main__":
+    atexit.register(gc.freeze)  # as the command line does: seawall/cli/app.py
     _ours(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))

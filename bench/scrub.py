@@ -15,6 +15,8 @@ from the topic; Kafka is left out.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import sys
@@ -237,4 +239,5 @@ def _scrub(endpoint_url: str, bucket: str, home: Path) -> None:
 
 
 if __name__ == "__main__":
+    atexit.register(gc.freeze)  # as the command line does: seawall/cli/app.py
     _scrub(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
