@@ -9,8 +9,6 @@ by journal. Each runs as its users run it, start of the interpreter included.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import shutil
 import struct
@@ -21,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backup.plan.file import read_plan
 from bench.harness import Ran, compare, run
+from seawall import collecting
 
 if TYPE_CHECKING:
     from tests.cluster.versitygw import VersityGateway
@@ -159,6 +157,8 @@ def _further_up(sources: Path, folder: Path) -> Iterator[Path]:
 
 def _log_dir(into: Path, plan: Path) -> Path:
     """A stopped broker's, whose log begins where the pieces end."""
+    from backup.plan.file import read_plan
+
     log = read_plan(plan).body.pieces[-1]
     directory = into / "logs" / f"{TOPIC}-{PARTITION}"
     directory.mkdir(parents=True)
@@ -172,11 +172,13 @@ def _log_dir(into: Path, plan: Path) -> Path:
 
 
 def _ours(endpoint_url: str, bucket: str, log_dir: Path, plan: Path) -> None:
-    from backup.catalogue.bytes import StoredPieces
-    from backup.logdir.apply import Restore, restore
-    from backup.logdir.replica import Wanted
-    from tiering.store.patient import patient
-    from tiering.store.s3 import S3Store, S3StoreSettings
+    with collecting.imports():
+        from backup.catalogue.bytes import StoredPieces
+        from backup.logdir.apply import Restore, restore
+        from backup.logdir.replica import Wanted
+        from backup.plan.file import read_plan
+        from tiering.store.patient import patient
+        from tiering.store.s3 import S3Store, S3StoreSettings
 
     found = read_plan(plan).body.pieces
     log = found[0].record.log
@@ -187,5 +189,5 @@ def _ours(endpoint_url: str, bucket: str, log_dir: Path, plan: Path) -> None:
 
 
 if __name__ == "__main__":
-    atexit.register(gc.freeze)  # as the command line does: seawall/cli/app.py
+    collecting.end_at_once()  # as the command line does
     _ours(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))

@@ -15,8 +15,6 @@ from the topic; Kafka is left out.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import json
 import os
 import sys
@@ -32,6 +30,7 @@ from typing import Any
 from bench.harness import Ran, compare, run
 from rules.events import ScrubOutcome
 from rules.identity import LogId, ObjectRef
+from seawall import collecting
 from tiering.scrub.ports import Copy, copies_of
 from tiering.segments.records import EpochStart, SegmentId, SegmentObjects, SegmentRecord, SegmentState
 from tiering.segments.state import MetadataTopic
@@ -206,12 +205,13 @@ class _Table:
 
 
 def _scrub(endpoint_url: str, bucket: str, home: Path) -> None:
-    from audit_engine.spool import EmitterName, Spool
-    from tiering.scrub.memory import Memory
-    from tiering.scrub.ports import Ask, Ports
-    from tiering.scrub.run import scrub
-    from tiering.store.patient import patient
-    from tiering.store.s3 import S3Store, S3StoreSettings
+    with collecting.imports():
+        from audit_engine.spool import EmitterName, Spool
+        from tiering.scrub.memory import Memory
+        from tiering.scrub.ports import Ask, Ports
+        from tiering.scrub.run import scrub
+        from tiering.store.patient import patient
+        from tiering.store.s3 import S3Store, S3StoreSettings
 
     table = PartitionTable(TOPIC, 0, complete_from=0)
     for offset, line in enumerate((home / RECORDS).read_text().splitlines()):
@@ -239,5 +239,5 @@ def _scrub(endpoint_url: str, bucket: str, home: Path) -> None:
 
 
 if __name__ == "__main__":
-    atexit.register(gc.freeze)  # as the command line does: seawall/cli/app.py
+    collecting.end_at_once()  # as the command line does
     _scrub(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

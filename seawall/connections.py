@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seawall import collecting
 from seawall.settings import Settings
 from seawall.settings.errors import SettingsError
 
@@ -50,7 +51,8 @@ def kafka_config(settings: Settings, *, client_id: str = "seawall") -> dict[str,
 
 def open_cluster(settings: Settings, *, client_id: str = "seawall") -> KafkaCluster:
     """The cluster by its admin API."""
-    from tiering.cluster.kafka import KafkaCluster
+    with collecting.imports():
+        from tiering.cluster.kafka import KafkaCluster
 
     return KafkaCluster(
         kafka_config(settings, client_id=client_id),
@@ -68,8 +70,9 @@ def segment_store(
     on_retry: Callable[[Retried], None] = lambda _: None,
 ) -> PatientStore:
     """The bucket that segments go to."""
-    from tiering.store.patient import patient
-    from tiering.store.s3 import S3Store, S3StoreSettings
+    with collecting.imports():
+        from tiering.store.patient import patient
+        from tiering.store.s3 import S3Store, S3StoreSettings
 
     if settings.s3.bucket is None:
         raise NotSet(

@@ -6,8 +6,6 @@ everything, because a defect of ours must not look like one of the codes that a 
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import select
 import sys
@@ -19,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from seawall import collecting
 from seawall.cli.console import StdoutClosed
 from seawall.cli.exit_codes import DEFECT, PIPE_CLOSED, SYSTEM
 from seawall.cli.invocation import Invocation
@@ -114,8 +113,7 @@ def _root(
 
 def main() -> None:
     """The console script."""
-    # Else the interpreter, as it ends, looks through all that modules brought: 0.1 s and more.
-    atexit.register(gc.freeze)
+    collecting.end_at_once()
     sys.exit(_run())
 
 

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from seawall import traces
+from seawall import collecting, traces
 from tiering.errors import StatedError
 
 
@@ -29,7 +29,8 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.verbs:
             return None
-        found = getattr(import_module(self.verbs[cmd_name]), cmd_name.replace("-", "_"))
+        with collecting.imports():
+            found = getattr(import_module(self.verbs[cmd_name]), cmd_name.replace("-", "_"))
         if isinstance(found, typer.Typer):
             return get_command(found)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
