@@ -15,7 +15,6 @@ One log in a hundred is faulty, and once more all of them. Wanted: 1.0 against b
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from itertools import pairwise
@@ -29,7 +28,7 @@ from audit_engine.run.spark import AuditRun, Means
 from audit_engine.tables.columns import EVENTS
 from audit_engine.tables.results import STATEMENTS
 from bench.audit_evidence import Fleet, add_day
-from bench.harness import ROUNDS, report, timed
+from bench.harness import ROUNDS, report, say, timed
 from rules.machine import Terms
 from seawall.spark import spark_session
 
@@ -73,9 +72,9 @@ def _one(spark: SparkSession, root: Path, faulty_every: int) -> None:
         at=lambda step: marks.append((step, time.perf_counter())),
     )
     run = AuditRun(spark, str(root), means)
-    _say(f"one log in {faulty_every} faulty: making the first day of {fleet.logs} logs, and judging it")
+    say(f"one log in {faulty_every} faulty: making the first day of {fleet.logs} logs, and judging it")
     run.next(add_day(spark, str(root), fleet, 0))
-    _say(f"making {fleet.events} events, and judging them once")
+    say(f"making {fleet.events} events, and judging them once")
     as_of_ms = add_day(spark, str(root), fleet, 1)
     summary = run.next(as_of_ms)
     events = spark.read.format("delta").load(f"{root}/{EVENTS}")
@@ -130,7 +129,3 @@ def _steps(marks: list[tuple[str, float]]) -> dict[str, float]:
     first = max((at for at, (step, _) in enumerate(marks) if step == "read"), default=0)
     last = marks[first:]
     return {step: round(end - begin, 2) for (step, begin), (_, end) in pairwise(last)}
-
-
-def _say(words: str) -> None:
-    print(f"bench: {words}", file=sys.stderr, flush=True)  # noqa: T201 minutes of silence want a word

@@ -72,6 +72,11 @@ def report(
     print(json.dumps(line), flush=True)  # noqa: T201 the benchmark's one output
 
 
+def say(words: str) -> None:
+    """To who waits: minutes of silence want a word."""
+    print(f"bench: {words}", file=sys.stderr, flush=True)  # noqa: T201 the benchmark's progress
+
+
 def timed(work: Callable[[], object]) -> float:
     """Seconds that `work` takes."""
     began = time.perf_counter()

@@ -26,7 +26,7 @@ from typing import Any
 
 from audit_engine.run.spark import AuditRun, Means
 from bench.audit_evidence import Fleet, add_day
-from bench.harness import report
+from bench.harness import report, say
 from rules.machine import Terms
 from seawall.spark import spark_session
 
@@ -47,13 +47,13 @@ def main() -> None:
         root = Path(name) / "tables"
         fleet = Fleet(logs=EVENTS // (TURNS * 3), turns=TURNS, faulty_every=FAULTY)
         made = [sys.executable, "-m", "bench.spark_workers", "make", str(root), str(fleet.logs)]
-        _say(f"making {fleet.events} events of {fleet.logs} logs, and judging them once, here")
+        say(f"making {fleet.events} events of {fleet.logs} logs, and judging them once, here")
         subprocess.run(made, check=True)
         with StandaloneCluster(Path(name), environ={"PYSPARK_PYTHON": sys.executable}) as cluster:
             two: list[dict[str, Any]] = []
             one: list[dict[str, Any]] = []
             for number in range(1, SESSIONS + 1):
-                _say(f"session {number} of {SESSIONS}")
+                say(f"session {number} of {SESSIONS}")
                 two += _judged(cluster.master, root, cores=2)
                 one += _judged(cluster.master, root, cores=1)
     hashes = {each["content_hash"] for each in two + one}
@@ -76,16 +76,12 @@ def _judged(master: str, root: Path, *, cores: int) -> list[dict[str, Any]]:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environ)
     told: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     assert all(each["executors"] == cores for each in told), told
-    _say(f"workers: {cores}; " + ", ".join(f"{each['took_s']:.1f} s" for each in told))
+    say(f"workers: {cores}; " + ", ".join(f"{each['took_s']:.1f} s" for each in told))
     return told
 
 
 def _medians(rounds: list[dict[str, Any]]) -> dict[str, float]:
     return {step: round(median(each["steps_s"][step] for each in rounds), 2) for step in rounds[0]["steps_s"]}
-
-
-def _say(words: str) -> None:
-    print(f"bench: {words}", file=sys.stderr, flush=True)  # noqa: T201 minutes of silence want a word
 
 
 # Processes of their own: who makes the tables, and who is measured.
