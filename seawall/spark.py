@@ -67,6 +67,7 @@ OF_THE_JVM = frozenset(
     }
 )
 ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+SOCKET_BYTES = 60  # of a folder for sockets: with Spark's names in it, a path has at most 107
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -121,7 +122,7 @@ def spark_session(
         **_settings(work),
         **(ON_THIS_MACHINE if master is None else {"spark.jars": ",".join(map(str, own))}),
         **DELTA,
-        **(FEW_PARTITIONS if master is None and not is_submitted else {}),
+        **({**FEW_PARTITIONS, **_own_workers(work)} if master is None and not is_submitted else {}),
         **TERSE,
         **({} if is_submitted else FORGETFUL),
         **QUICK,
@@ -139,6 +140,18 @@ def spark_session(
     if s3 is not None:
         conditional.compile_into(session)
     return session
+
+
+def _own_workers(work: Path) -> dict[str, str]:
+    """Python workers that begin a task at once. By loopback, each word to a task waits for the last one's
+    acknowledgement: 15 ms a task."""
+    sockets = work / "tmp"
+    is_short = len(os.fsencode(sockets)) <= SOCKET_BYTES
+    return {
+        "spark.python.daemon.module": "seawall.spark_workers.spark",
+        "spark.python.unix.domain.socket.enabled": str(is_short).lower(),
+        "spark.python.unix.domain.socket.dir": str(sockets),
+    }
 
 
 def _settings(work: Path) -> dict[str, str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
@@ -34,6 +38,27 @@ def test_times_are_utc_whatever_the_machine_says(spark: SparkSession) -> None:
     [row] = spark.range(1).select(F.date_format(F.timestamp_millis(F.lit(0)), "HH:mm").alias("at")).collect()
 
     assert row["at"] == "00:00"
+
+
+def test_python_workers_import_what_is_installed(spark: SparkSession) -> None:
+    """Not Spark's own copy in a zip, of which each task would read the table of contents anew; and what tasks
+    run is there before them."""
+
+    def seen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        archives = [each for each in sys.path_importer_cache if each.endswith((".zip", ".jar"))]
+        archives = [each for each in archives if not Path(each).name.startswith("python3")]
+        is_there = "audit_engine.run.groups.spark" in sys.modules
+        for _ in batches:
+            yield pa.RecordBatch.from_pylist(
+                [{"pyspark": pyspark.__file__, "archives": len(archives), "is_there": is_there}]
+            )
+
+    form = "pyspark STRING, archives BIGINT, is_there BOOLEAN"
+    found = spark.range(4, numPartitions=4).mapInArrow(seen, form).collect()
+
+    assert {(row["pyspark"], row["archives"], row["is_there"]) for row in found} == {
+        (pyspark.__file__, 0, True)
+    }
 
 
 def test_what_has_ended_is_forgotten(spark: SparkSession) -> None:
