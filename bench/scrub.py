@@ -28,8 +28,8 @@ from statistics import median
 from typing import Any
 
 from bench.harness import Ran, compare, run
-from rules.events import ScrubOutcome
 from rules.identity import LogId, ObjectRef
+from rules.words import ScrubOutcome
 from seawall import collecting
 from tiering.scrub.ports import Copy, copies_of
 from tiering.segments.records import EpochStart, SegmentId, SegmentObjects, SegmentRecord, SegmentState

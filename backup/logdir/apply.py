@@ -19,8 +19,11 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from backup.catalogue.bytes import PieceBytes
@@ -187,15 +190,23 @@ def _stage(
     )
     with _given_up(replica, folder):
         journals.write(replica.path, journal, like)
-        auxes = list(in_order(files, stager.fetch_aux, threads=workers))
-        epochs = _epochs(replica, asked.pieces, files, auxes)
+        auxes = _Auxes(files, stager.fetch_aux)
 
-        def stage(told: tuple[NewFile, AuxContents]) -> None:
-            step(f"stage {told[0].name}")
-            stager.stage(*told)
+        def stage(file: NewFile) -> None:
+            step(f"stage {file.name}")
+            stager.stage(file, partial(auxes.of, file))
 
-        for _ in in_order(zip(files, auxes, strict=True), stage, threads=workers):
-            pass
+        # Half of them read what lies beside the segments; the others begin with those, a few at most until
+        # it is known that all of it fits.
+        readers = max(1, workers // 2)
+        fetching = [partial(auxes.fetch, files[at::readers]) for at in range(readers)]
+        jobs = [*fetching, *(partial(stage, file) for file in files)]
+        with closing(in_order(jobs, lambda job: job(), threads=workers)) as done:
+            for _ in islice(done, readers):
+                pass
+            epochs = _epochs(replica, asked.pieces, files, [auxes.of(file) for file in files])
+            for _ in done:
+                pass
         names = _names(files, folder, replica.path)
         committing = Journal(
             plan_id=asked.plan_id,
@@ -212,6 +223,33 @@ def _stage(
         step("say what will be moved")
         journals.write(replica.path, committing, like)
     return committing
+
+
+class _Auxes:
+    """What lies beside the segments, as it comes. Once one of them did not, no other does."""
+
+    def __init__(self, files: Sequence[NewFile], fetch: Callable[[NewFile], AuxContents]) -> None:
+        self._fetch = fetch
+        self._promised = {file.name: Future[AuxContents]() for file in files}
+        self._failed: BaseException | None = None
+
+    def fetch(self, files: Sequence[NewFile]) -> None:
+        for file in files:
+            promised = self._promised[file.name]
+            if self._failed is not None:
+                promised.set_exception(self._failed)
+                continue
+            try:
+                promised.set_result(self._fetch(file))
+            except BaseException as error:  # noqa: BLE001 raised where it is asked for
+                self._failed = error
+                promised.set_exception(error)
+        if self._failed is not None:
+            raise self._failed
+
+    def of(self, file: NewFile) -> AuxContents:
+        """Waits for it."""
+        return self._promised[file.name].result()
 
 
 @contextmanager

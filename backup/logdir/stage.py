@@ -69,8 +69,9 @@ class Stager:
             raise self._unfit(file, file.piece.aux_object.key, f"{what}: {defect}")
         return aux
 
-    def stage(self, file: NewFile, aux: AuxContents) -> None:
-        """All of one file. What stands there already was verified by whoever was killed since."""
+    def stage(self, file: NewFile, aux: Callable[[], AuxContents]) -> None:
+        """All of one file; `aux` is asked for behind the segment. What stands there already was verified by
+        whoever was killed since."""
         if (self.folder / f"{file.name}.log").exists():
             self.on_progress(file.record.size_bytes)
             return
@@ -83,7 +84,7 @@ class Stager:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        for name, content in side_files(file, aux, cut).items():
+        for name, content in side_files(file, aux(), cut).items():
             write_whole(self.folder / name, content, self.like)
         part.replace(self.folder / f"{file.name}.log")
         sync_folder(self.folder)

@@ -26,8 +26,8 @@ from backup.plan.values import (
     PlanBody,
     Range,
 )
-from rules.events import RestoreTarget
 from rules.identity import LogId
+from rules.words import RestoreTarget
 from tiering.segments.codec import decode_segment, encode_segment
 from tiering.segments.errors import RecordMalformed
 from tiering.segments.json_fields import Fields, canonical, parse_object

@@ -20,9 +20,9 @@ from backup.catalogue.copies import LogCatalogue, Told
 from backup.errors import BucketUnfit, CannotRestore, NothingToRestore
 from backup.plan.codec import plan_of
 from backup.plan.values import Asked, AskedBy, Fingerprints, Origin, Piece, Plan, PlanBody, Range
-from rules.events import RestoreTarget
 from rules.policy.keys import KEYS
 from rules.policy.topic import TopicPolicy
+from rules.words import RestoreTarget
 from tiering.segments.json_fields import canonical
 from tiering.segments.records import Json, LogRecord
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from backup.errors import CannotRestore
 from backup.plan.values import Plan
-from rules.events import RestoreTarget
+from rules.words import RestoreTarget
 
 VERBS = {
     RestoreTarget.TIER: "apply",

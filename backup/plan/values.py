@@ -22,8 +22,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
 
-from rules.events import RestoreTarget
 from rules.identity import LogId, ObjectRef
+from rules.words import RestoreTarget
 from tiering.segments.records import Json, SegmentRecord
 
 

@@ -103,10 +103,7 @@ from rules.events.operators import (
     PolicyDeclared,
     RecordsDeleteRequested,
     Restored,
-    RestoreTarget,
     Scrubbed,
-    ScrubDepth,
-    ScrubOutcome,
 )
 from rules.events.replicas import (
     BaselineOccasion,
@@ -131,7 +128,6 @@ from rules.events.tiering import (
     DeleteCause,
     DeleteFinished,
     DeleteStarted,
-    GapCause,
     GapRecorded,
     LeadershipClaimed,
     RecordRefused,
@@ -144,6 +140,7 @@ from rules.events.tiering import (
     TrimResult,
     UploadStalled,
 )
+from rules.words import GapCause, RestoreTarget, ScrubDepth, ScrubOutcome
 
 KINDS: tuple[type[Event], ...] = (
     SegmentRejected,

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from rules.events.base import ClusterEvent, LogEvent, SegmentEvent
 from rules.identity import ObjectRef
+from rules.words import RestoreTarget, ScrubDepth, ScrubOutcome
 
 
 class Operation(str, Enum):
@@ -18,30 +19,6 @@ class Operation(str, Enum):
 
     DELETE_RECORDS = "delete_records"
     DELETE_TOPIC = "delete_topic"
-
-
-class RestoreTarget(str, Enum):
-    """Where a range was put back."""
-
-    TIER = "tier"
-    LOG_DIRECTORY = "log_directory"
-    TOPIC = "topic"
-
-
-class ScrubOutcome(str, Enum):
-    """How the look at one object ended. Only `failed` says anything against it."""
-
-    VERIFIED = "verified"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    INCONCLUSIVE = "inconclusive"  # such as an error of the store: never "missing"
-
-
-class ScrubDepth(str, Enum):
-    """How closely it was looked at."""
-
-    LISTED = "listed"  # there, in this version, of this size and checksum
-    DEEP = "deep"  # each batch read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

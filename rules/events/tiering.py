@@ -17,16 +17,7 @@ from typing import ClassVar
 
 from rules.events.base import LogEvent, SegmentEvent, Source
 from rules.identity import ObjectRef
-
-
-class GapCause(str, Enum):
-    """Why the bytes of a range are on no replica, as far as the one who recorded it could tell."""
-
-    RETENTION_OVERTOOK = "retention_overtook"  # the broker's own retention came before the copy
-    RECORDS_DELETED = "records_deleted"  # somebody's DeleteRecords went past the frontier
-    SEGMENT_MISSING = "segment_missing"  # the files are gone, and nobody asked for it
-    SEGMENT_CORRUPT = "segment_corrupt"  # the bytes are there, on every replica, and are not Kafka's
-    UNKNOWN = "unknown"
+from rules.words import GapCause
 
 
 class DeleteCause(str, Enum):

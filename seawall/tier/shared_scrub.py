@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from rules.events import ScrubDepth
+from rules.words import ScrubDepth
 from seawall.connections import kafka_config
 from seawall.settings import Settings
 from seawall.tier.scrub import now_ms, scrubbed_store

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from rules.events import ScrubDepth, ScrubOutcome
 from rules.identity import LogId, ObjectRef
+from rules.words import ScrubDepth, ScrubOutcome
 from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Skipped, Verified
 from tiering.segments.records import SegmentRecord
 from tiering.store.keys import ObjectKind

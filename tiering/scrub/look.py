@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rules.events import ScrubDepth
 from rules.identity import ObjectRef
+from rules.words import ScrubDepth
 from tiering.log.segment import Compaction, scan_steps
 from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Verified
 from tiering.scrub.contents import aux_problems, json_problems, log_problems

@@ -15,8 +15,8 @@ from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Protocol
 
-from rules.events import ScrubDepth
 from rules.identity import LogId
+from rules.words import ScrubDepth
 from tiering.scrub.look import Looked, Looker
 from tiering.scrub.pace import GivenUp, Pace
 from tiering.segments.records import SegmentId, SegmentRecord

@@ -9,8 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rules.events import ScrubOutcome
 from rules.identity import LogId
+from rules.words import ScrubOutcome
 from tiering.scrub.damage import Checked, Damage
 from tiering.scrub.inventory import Difference
 

@@ -21,8 +21,8 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from rules.events import ScrubDepth
 from rules.identity import LogId
+from rules.words import ScrubDepth
 from tiering.errors import StatedError
 from tiering.outcome import Failed, Skipped
 from tiering.scrub.damage import Checked, Reason

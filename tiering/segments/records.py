@@ -21,8 +21,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple, NewType, TypeAlias
 
-from rules.events import GapCause
 from rules.identity import LogId, ObjectRef
+from rules.words import GapCause
 from tiering.log.checkpoints import EpochStart
 
 __all__ = [

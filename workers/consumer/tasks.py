@@ -13,7 +13,7 @@ Owns the threads. Invariant: each call that was submitted is collected once, or 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -104,7 +104,7 @@ class Tasks(Generic[N, T]):
 
 def in_order(
     items: Iterable[N], call: Callable[[N], T], *, threads: int, ahead: int | None = None
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """What `call` says of each, as far as it is asked for; `threads` of them run side by side.
 
     No more than `ahead` are begun or wait to be taken (two a thread), so items may be without end. What a

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rules.events import ScrubDepth, ScrubOutcome
+from rules.words import ScrubDepth, ScrubOutcome
 from seawall.cli.console import stdout_console
 from seawall.cli.options import Bootstrap, Bucket, EndpointUrl, Json, Prefix, Region, load_settings
 from seawall.cli.tier.quantities import amount, length

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rules.events import ScrubDepth, ScrubOutcome
 from rules.identity import LogId
+from rules.words import ScrubDepth, ScrubOutcome
 from seawall.cli.exit_codes import CLEAN, FINDINGS, INDETERMINATE, PARTIAL
 from seawall.cli.tier.options import size
 from tiering.scrub.damage import Checked

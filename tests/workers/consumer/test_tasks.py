@@ -133,7 +133,7 @@ def test_items_without_end_are_begun_no_further_than_it_was_told() -> None:
 
     answers = in_order(count(), call, threads=2, ahead=4)
     taken = [next(answers) for _ in range(5)]
-    answers.close()  # type: ignore[attr-defined]
+    answers.close()
 
     assert taken == [0, 1, 2, 3, 4]
     assert max(begun) < 5 + 4

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rules.events import ScrubDepth
+from rules.words import ScrubDepth
 from tiering.outcome import Inconclusive, Verified
 from tiering.scrub.damage import Checked, Reason
 from tiering.scrub.look import Looked, objects_of, size_of

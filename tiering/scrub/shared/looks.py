@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
-from rules.events import ScrubDepth
+from rules.words import ScrubDepth
 from tiering.outcome import Failed
 from tiering.scrub.look import Looked, objects_of
 from tiering.scrub.looks import Due, Ended, IsLive, Looks

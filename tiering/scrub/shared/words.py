@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
-from rules.events import ScrubDepth
+from rules.words import ScrubDepth
 from tiering.outcome import Failed, Inconclusive, Outcome, Problem, Verified
 from tiering.scrub.damage import DETAIL_CHARS_MAX, PROBLEMS_TOLD_MAX, Reason
 from tiering.segments.codec import decode_segment, encode_segment
