@@ -1,6 +1,7 @@
 """One run of the audit over all logs.
 
     slice    what the table has since the run before (`cut`)
+    digest   one pass over it: all that is asked of it before a log is folded (`digest`)
     listen   each emitter by itself: what of it never came, and who is silent (`one_emitter`)
     gate     what can be expected of any slice; where it is not so, logs are in doubt (`gate`)
     fold     each log by itself, over its carried state (`one_log`); with late evidence, over an earlier one
@@ -36,6 +37,7 @@ from audit_engine.run.canary.spark import found_of, laid
 from audit_engine.run.cut import Cut, Reach, next_cut
 from audit_engine.run.decisions import accepted_gaps, suppressions
 from audit_engine.run.decisions.spark import Decisions
+from audit_engine.run.digest.spark import digest, of_logs
 from audit_engine.run.doubts.spark import silent, unmet
 from audit_engine.run.errors import AsOfAhead, NothingIngested, SliceIncomplete, StatesGone
 from audit_engine.run.evidence.spark import since, since_offsets, told, until
@@ -44,7 +46,7 @@ from audit_engine.run.folding.spark import Folded, Folding, Slice
 from audit_engine.run.gate import Expected, Past
 from audit_engine.run.gate.spark import evaluate
 from audit_engine.run.kept.spark import Kept
-from audit_engine.run.listening.spark import Seen, heard, profile, seen
+from audit_engine.run.listening.spark import Digested, Seen, digested, heard
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.outcomes import Outcome, changes, pages
 from audit_engine.run.results.spark import Results
@@ -151,10 +153,12 @@ class AuditRun:
                 as_of_ms=cut.as_of_ms,
                 accepted=accepted_gaps(decided),
             )
-            rows, words, slice_seen, by_day = self._slice(cut, before, kept)
+            may_excuse = self._may_excuse(before, task)
+            rows, said_in_all, by_day = self._slice(cut, before, kept, with_bodies=may_excuse)
+            slice_seen = said_in_all.seen
             self._means.at("listen")
             known = self._of_before(EMITTERS, before)
-            emitters, told_of_emitters = heard(rows, words, slice_seen, known, task, kept)
+            emitters, told_of_emitters = heard(rows, said_in_all, known, task, kept)
             self._means.at("gate")
             expected = self._gate(cut, slice_seen) if self._means.has_gate else ()
             task = replace(task, doubts=(*silent(told_of_emitters), *unmet(expected)))
@@ -168,11 +172,12 @@ class AuditRun:
                 before=before,
                 task=task,
                 rows=rows,
+                logs=said_in_all.logs.unionByName(of_logs(digest(canary_among.rows, cut.as_of_ms))),
                 canary=canary_among,
                 shared=bool(slice_seen.shared),
                 emitters=emitters,
                 has_new_gaps=any(each["new_gaps"] != "[]" for each in told_of_emitters),
-                may_excuse=self._may_excuse(before, task),
+                may_excuse=may_excuse,
             )
             folded = folding.fold(slice_)
             self._means.at("merge")
@@ -193,9 +198,9 @@ class AuditRun:
         return row | {"counts": canonical(counts)}, summary
 
     def _slice(
-        self, cut: Cut, before: Mapping[str, Any] | None, kept: Kept
-    ) -> tuple[DataFrame, DataFrame, Seen, bool]:
-        """Its rows, their profile, what that comes to, and whether ingest's days could be gone by.
+        self, cut: Cut, before: Mapping[str, Any] | None, kept: Kept, *, with_bodies: bool
+    ) -> tuple[DataFrame, Digested, bool]:
+        """Its rows, what they come to, and whether ingest's days could be gone by.
 
         Held against what ingest's commits added and what the run before left: by a clock that lags, ingest
         puts rows under a day that would not be opened. Raises SliceIncomplete.
@@ -205,12 +210,11 @@ class AuditRun:
             rows = told(since(self._events(), cut, by_day=by_day))
             if _rows_at_most(cut) <= HELD_ROWS:
                 rows = kept(rows)
-            words = kept(profile(rows, cut.as_of_ms))
-            found = seen(words)
-            if wanted in (None, found.events):
-                return rows, words, found, by_day
+            found = digested(rows, cut.as_of_ms, kept, with_bodies=with_bodies)
+            if wanted in (None, found.seen.events):
+                return rows, found, by_day
         assert wanted is not None
-        raise SliceIncomplete(table=f"{self._root}/{EVENTS}", wanted=wanted, found=found.events)
+        raise SliceIncomplete(table=f"{self._root}/{EVENTS}", wanted=wanted, found=found.seen.events)
 
     def _wanted(self, cut: Cut, before: Mapping[str, Any] | None) -> int | None:
         """How many rows the slice must have; None where that is not on record, and every day is opened."""

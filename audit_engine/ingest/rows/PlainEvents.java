@@ -35,6 +35,7 @@ public final class PlainEvents implements Serializable {
     private final int bytesMax;
     private final byte[] beforeKind;
     private final Map forms = new HashMap(); // by UTF8String, the kind
+    private transient Object[] last; // a kind that was asked for, and its form: the next one is mostly the same
 
     public PlainEvents(String spelled) throws IOException {
         JsonNode all = new ObjectMapper().readTree(spelled);
@@ -76,8 +77,16 @@ public final class PlainEvents implements Serializable {
 
     /** The same of a text that is found by what its form is called, not by what it says of itself. */
     public InternalRow readOf(UTF8String name, UTF8String text) {
-        Form form = name == null || text == null ? null : (Form) forms.get(name);
-        if (form == null || text.numBytes() > bytesMax) {
+        if (name == null || text == null || text.numBytes() > bytesMax) {
+            return null;
+        }
+        Object[] known = last; // one read: tasks may share it
+        if (known == null || !name.equals(known[0])) {
+            known = new Object[] {name.clone(), forms.get(name)};
+            last = known;
+        }
+        Form form = (Form) known[1];
+        if (form == null) {
             return null;
         }
         byte[] value = text.getBytes();

@@ -38,7 +38,7 @@ from audit_engine.run.evidence.spark import (
 from audit_engine.run.groups.spark import LOG_KEY, each_log
 from audit_engine.run.one_log import Task
 from audit_engine.run.results.spark import Results
-from audit_engine.run.screen.spark import excused, in_doubt, numbers
+from audit_engine.run.screen.spark import excused, in_doubt
 from audit_engine.tables.results import RESULTS, STATE, STATEMENTS
 from rules.machine.verdict import Verdict
 
@@ -47,13 +47,14 @@ FEW_LOGS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What a run has heard. `shared`: whether any of it is about more than one log; `emitters` are those of
-    whom something never came, None where nothing is missing."""
+    """What a run has heard. `logs`: those of its digest, and the canary; `shared`: whether any of it is about
+    more than one log; `emitters` are those of whom something never came, None where nothing is missing."""
 
     cut: Cut
     before: Mapping[str, Any] | None
     task: Task
     rows: DataFrame
+    logs: DataFrame
     canary: Laid
     shared: bool
     emitters: DataFrame
@@ -98,16 +99,17 @@ class Folding:
         carried = self._of_before(STATEMENTS, slice_.before).unionByName(
             slice_.canary.stated, allowMissingColumns=True
         )
-        own_rows = of_logs(slice_.all_rows)
-        logs = distinct_logs(own_rows, carried)
-        own, others = keyed(own_rows), _told_by_others(slice_, carried, logs)
+        logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), carried)
+        others = _told_by_others(slice_, carried, logs)
         excused_logs, of_excused = None, list[Row]()
         if slice_.may_excuse:
             excused_logs = self._kept(_excused(slice_, carried, others))
             of_excused = _said(excused_logs.withColumns(_of_excused()))
             logs = logs.join(excused_logs, list(KEY), "left_anti")
-        said = own if others is None else own.unionByName(others)
-        first = self._kept(self._first_look(slice_, self._kept(_asked(slice_.cut, logs, carried)), said))
+        asked = self._kept(_asked(slice_.cut, logs, carried))
+        said = keyed(_of(asked, of_logs(slice_.all_rows)))
+        said = said if others is None else said.unionByName(others)
+        first = self._kept(self._first_look(slice_, asked, said))
         of_each = _said(first)
         judged = first.where(F.col("late_ms").isNull())
         if any(each["late_ms"] is not None for each in of_each):
@@ -203,11 +205,7 @@ class Folding:
             after = [each for each in self._results.finished() if run < each["run"] < cut.run]
             if all(json.loads(each["counts"]).get("by_day", each["run"] == 1) for each in after):
                 events = events.where(is_from_day(self._results.run_row(run)["as_of_ms"]))
-        ids = logs.select(F.concat_ws(":", "topic_id", "partition").alias("log_id")).distinct()
-        few = [row["log_id"] for row in ids.limit(FEW_LOGS + 1).collect()]
-        own = of_logs(told(events)).join(logs.select(*KEY), list(KEY), "left_semi")
-        if len(few) <= FEW_LOGS:  # of a day that is ordered by it, few files
-            own = own.where(F.col("log_id").isin(few))
+        own = _of(logs, of_logs(told(events))).join(logs.select(*KEY), list(KEY), "left_semi")
         return keyed(own).unionByName(told_to(shared(told(events)), logs))
 
     def _of_before(self, name: str, before: Mapping[str, Any] | None) -> DataFrame:
@@ -233,8 +231,7 @@ def _excused(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> Dat
     if others is not None:
         named = [F.col(f"log_{name}").alias(name) for name in KEY]
         calm = calm.join(others.select(*named), list(KEY), "left_anti")
-    said = numbers(of_logs(slice_.all_rows), task.as_of_ms)
-    return excused(calm, said, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
+    return excused(calm, slice_.logs, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
 
 
 def _asked(cut: Cut, logs: DataFrame, carried: DataFrame) -> DataFrame:
@@ -247,6 +244,14 @@ def _asked(cut: Cut, logs: DataFrame, carried: DataFrame) -> DataFrame:
         F.col("is_known").isNull().alias("is_new"),
         F.coalesce(F.col("state_run") < (cut.previous or 0), F.lit(False)).alias("is_stale"),
     )
+
+
+def _of(logs: DataFrame, rows: DataFrame) -> DataFrame:
+    """Without most rows of other logs, where `logs` are few: they are left where the rows are read, and of a
+    day that is ordered by log most files are."""
+    ids = logs.select(F.concat_ws(":", "topic_id", "partition").alias("log_id")).distinct()
+    few = [row["log_id"] for row in ids.limit(FEW_LOGS + 1).collect()]
+    return rows.where(F.col("log_id").isin(few)) if len(few) <= FEW_LOGS else rows
 
 
 def _named(logs: DataFrame) -> DataFrame:

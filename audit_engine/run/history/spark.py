@@ -37,7 +37,7 @@ from audit_engine.run.evidence.spark import (
 from audit_engine.run.fleet import standing
 from audit_engine.run.groups.spark import each_log
 from audit_engine.run.kept.spark import Kept
-from audit_engine.run.listening.spark import heard, profile, seen
+from audit_engine.run.listening.spark import digested, heard
 from audit_engine.run.one_log import Task
 from audit_engine.run.reading.spark import Verdicts
 from audit_engine.run.told import told_of
@@ -150,12 +150,12 @@ class History:
         task = Task(terms=terms, from_ms=from_ms, as_of_ms=to_ms)
         events = self._events().where(F.col("observed_at_ms") <= to_ms)
         with Kept() as kept:
-            words = kept(profile(events, to_ms))
-            emitters, told = heard(events, words, seen(words), self._none(EMITTERS), task, kept)
-            return self._judged(events, emitters, replace(task, doubts=silent(told)))
+            found = digested(events, to_ms, kept, with_bodies=False)
+            emitters, told = heard(events, found, self._none(EMITTERS), task, kept)
+            logs = distinct_logs(found.logs.where("topic IS NOT NULL"))
+            return self._judged(events, logs, emitters, replace(task, doubts=silent(told)))
 
-    def _judged(self, events: DataFrame, emitters: DataFrame, task: Task) -> Replayed:
-        logs = distinct_logs(of_logs(events))
+    def _judged(self, events: DataFrame, logs: DataFrame, emitters: DataFrame, task: Task) -> Replayed:
         said = keyed(of_logs(events)).unionByName(told_to(shared(events), logs))
         said = said.unionByName(gaps(emitters, "gaps", logs))
         nothing = F.lit(None).cast("binary")

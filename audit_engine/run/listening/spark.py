@@ -1,11 +1,9 @@
-"""What is asked of the slice as a whole and of each emitter, natively: counts, and a bit for each number.
+"""What is asked of the slice as a whole and of each emitter, of its digest: counts, and a bit a number.
 
-    profile   one row a word of 64 numbers: what the gate, the run's counts and the emitters are made of
-    seen      what the profile comes to
+    digested  the slice, gone through once
+    seen      what it comes to: what the gate and the run's counts are made of
     heard     each emitter over what was carried of it; Python sees words, not events. Of AUD-02, rows are
-              looked at one by one only where a number, or an act's id, came more than once
-
-No row's body is read but of what is about no log, which is little.
+              looked at one by one only where a number, or an act, came more than once and not the same
 
 Owns these aggregations. Invariant: what is heard is what `rules.machine.emitters.listen` hears.
 """
@@ -16,94 +14,84 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.run.evidence.spark import is_shared
+from audit_engine.run.digest.spark import RUN, act_of, digest, is_act, of_emitters, of_logs, twice, unlike
 from audit_engine.run.groups.spark import EMITTER, Emitter, Listeners, each_emitter
 from audit_engine.run.one_log import Task
 from audit_engine.run.told import told_of
-from rules.events import EmitterRetired, Heartbeat, LogBaseline
-from rules.machine.emitters import NO_ACTS, Around
+from rules.events import EmitterRetired
+from rules.machine.emitters import Around
 
 DOUBLED_MAX = 10_000  # rows that are looked at one by one
 _SPEAKER = ("cluster_id", "emitter_broker_id", "emitter_component", "emitter_incarnation")
-_NAMED = (*EMITTER, "incarnation")
 # What a run as a whole is told of each emitter.
 HEARD = (*EMITTER, "is_silent", "watches_disks", "new_gaps", "findings", "holes")
 
 
-def profile(rows: DataFrame, as_of_ms: int) -> DataFrame:
-    """By emitter, its run, and word of its numbers; `is_due`: observed up to the moment."""
-    kind = F.col("kind")
-    return rows.groupBy(
-        *[F.col(one).alias(name) for one, name in zip(_SPEAKER, _NAMED, strict=True)],
-        F.expr("shiftright(emitter_seq, 6)").alias("word"),
-        (F.col("observed_at_ms") <= as_of_ms).alias("is_due"),
-    ).agg(
-        F.expr("bit_or(shiftleft(1L, cast(emitter_seq & 63 as int)))").alias("bits"),
-        F.count(F.lit(1)).alias("events"),
-        F.count_if(is_shared()).alias("shared"),
-        F.count_if(kind == EmitterRetired.kind).alias("retirements"),
-        F.count_if(~F.col("is_read")).alias("unread"),
-        F.max(F.col("observed_at_ms") - F.col("kafka_timestamp_ms")).alias("ahead_ms"),
-        F.min("observed_at_ms").alias("first_ms"),
-        F.max("observed_at_ms").alias("last_ms"),
-        F.max((kind == LogBaseline.kind) & F.col("is_read")).alias("watches_disks"),
-        F.max("follows_incarnation").alias("follows_incarnation"),
-        F.max("follows_last_seq").alias("follows_last_seq"),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Of the slice as a whole. `left`: observed after the moment; `twice`: under a number that came before;
-    `by_emitter` has what the gate asks of each."""
+    """Of the slice as a whole. `left`: observed after the moment; `by_emitter` has what the gate asks of
+    each."""
 
     events: int
     left: int
     shared: int
     retirements: int
-    twice: int
     first_ms: int
     by_emitter: list[Row]
 
 
-def seen(words: DataFrame) -> Seen:
-    """`words` is the profile."""
-    numbers = F.when(F.col("is_due"), F.col("events") - F.bit_count("bits"))
+def seen(emitters: DataFrame) -> Seen:
+    """`emitters` is what `digest` has of them."""
     rows = (
-        words.groupBy(*EMITTER)
+        emitters.groupBy(*EMITTER)
         .agg(
-            *[F.sum(name).alias(name) for name in ("events", "shared", "retirements", "unread")],
-            F.sum(F.when(~F.col("is_due"), F.col("events"))).alias("left"),
-            F.sum(numbers).alias("twice"),
+            *[F.sum(name).alias(name) for name in ("events", "left", "shared", "retirements", "unread")],
             F.max("ahead_ms").alias("ahead_ms"),
             F.min("first_ms").alias("first_ms"),
         )
         .collect()
     )
-    names = ("events", "left", "shared", "retirements", "twice")
-    counts = {name: sum(row[name] or 0 for row in rows) for name in names}
+    counts = {name: sum(row[name] for row in rows) for name in ("events", "left", "shared", "retirements")}
     return Seen(**counts, first_ms=min((row["first_ms"] for row in rows), default=0), by_emitter=rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digested:
+    """A slice as `digest` has it: `parts`, and what they come to."""
+
+    parts: DataFrame
+    emitters: DataFrame
+    logs: DataFrame
+    seen: Seen
+
+
+def digested(
+    rows: DataFrame, as_of_ms: int, kept: Callable[[DataFrame], DataFrame], *, with_bodies: bool
+) -> Digested:
+    parts = kept(digest(rows, as_of_ms, with_bodies=with_bodies))
+    emitters = kept(of_emitters(parts))
+    return Digested(parts=parts, emitters=emitters, logs=kept(of_logs(parts)), seen=seen(emitters))
 
 
 def heard(
     rows: DataFrame,
-    words: DataFrame,
-    slice_: Seen,
+    digested: Digested,
     known: DataFrame,
     task: Task,
     kept: Callable[[DataFrame], DataFrame],
 ) -> tuple[DataFrame, list[Row]]:
-    """Each emitter of the slice or of before, and what the run is told of it. `words` is the profile."""
+    """Each emitter of the slice or of before, and what the run is told of it."""
     due = rows.where(F.col("observed_at_ms") <= task.as_of_ms)
+    again = [*_same_number(due, digested.emitters), *_same_act(due, digested.parts)]
     listeners = Listeners(
         task=task,
-        retired=retired_emitters(rows) if slice_.retirements else frozenset(),
-        doubled=_to_emitters([*(_same_number(due, words) if slice_.twice else ()), *_same_id(due)]),
+        retired=retired_emitters(rows) if digested.seen.retirements else frozenset(),
+        doubled=_to_emitters(again),
     )
-    summed = kept(_summed(due, words))
+    summed = kept(_summed(digested))
     found = kept(each_emitter(summed, known, listeners))
     told = found.select(*HEARD).collect()
     holes = [
@@ -117,34 +105,23 @@ def heard(
     return found, told
 
 
-def _summed(due: DataFrame, words: DataFrame) -> DataFrame:
-    """Words of emitters, words of their logs, and what heartbeats say."""
-    nothing = F.lit(None)
-    own = words.where("is_due").select(
-        *_NAMED,
-        nothing.cast("string").alias("log"),
-        *("word", "bits", "last_ms", "watches_disks", "follows_incarnation", "follows_last_seq"),
-        nothing.cast("bigint").alias("told_to"),
+def _summed(digested: Digested) -> DataFrame:
+    """A row for each run of an emitter, and one for each of its logs."""
+    own = digested.emitters.where("events > `left`").select(
+        *RUN,
+        F.lit(None).cast("string").alias("log"),
+        *("words", "bits", "last_ms", "watches_disks", "told_to", "follows", "elsewhere"),
     )
-    named = [F.col(one).alias(name) for one, name in zip(_SPEAKER, _NAMED, strict=True)]
-    log = F.when(F.col("is_read") & F.col("log_id").isNotNull(), F.col("log_id")).otherwise("")
-    of_logs = (
-        due.where(F.col("log_seq").isNotNull())
-        .groupBy(
-            *named,
-            log.alias("log"),
-            F.expr("shiftright(log_seq, 6)").alias("word"),
-        )
-        .agg(F.expr("bit_or(shiftleft(1L, cast(log_seq & 63 as int)))").alias("bits"))
+    each = digested.logs.select("cluster_id", _log_id().alias("log"), F.explode("told").alias("told"))
+    of_logs = each.where(F.size("told.numbers") > 0).select(
+        "cluster_id", *[f"told.{name}" for name in RUN[1:]], "log", F.col("told.numbers").alias("ranges")
     )
-    last_seq = F.get_json_object("body", "$.last_seq").cast("bigint")
-    beats = (
-        due.where(F.col("log_id").isNull() & (F.col("kind") == Heartbeat.kind) & F.col("is_read"))
-        .groupBy(*named)
-        .agg((F.max(last_seq) + 1).alias("told_to"))
-    )
-    both = own.unionByName(of_logs, allowMissingColumns=True)
-    return both.unionByName(beats, allowMissingColumns=True)
+    return own.unionByName(of_logs, allowMissingColumns=True)
+
+
+def _log_id() -> Column:
+    """As `audit_events` has it."""
+    return F.concat_ws(":", "topic_id", "partition")
 
 
 def _around(
@@ -155,12 +132,12 @@ def _around(
         "cluster_id STRING, broker_id INT, component STRING, incarnation BIGINT, first BIGINT, end BIGINT"
     )
     at = F.broadcast(due.sparkSession.createDataFrame(holes, schema))
-    same = [due[one] == at[name] for one, name in zip(_SPEAKER, _NAMED, strict=True)]
+    same = [due[one] == at[name] for one, name in zip(_SPEAKER, RUN, strict=True)]
     seq, moment = F.col("emitter_seq"), F.col("observed_at_ms")
     placed = F.struct(seq, moment)
     found = (
         due.join(at, same)
-        .groupBy(*[at[name] for name in _NAMED])
+        .groupBy(*[at[name] for name in RUN])
         .agg(
             F.max(F.when(seq < F.col("first"), placed))["observed_at_ms"].alias("before_ms"),
             F.min(F.when(seq >= F.col("end"), placed))["observed_at_ms"].alias("behind_ms"),
@@ -174,12 +151,15 @@ def _around(
     return by_emitter
 
 
-def _same_number(due: DataFrame, words: DataFrame) -> list[Row]:
+def _same_number(due: DataFrame, emitters: DataFrame) -> list[Row]:
     """Those that came under one number with several contents."""
+    words = twice(emitters)
+    if words.isEmpty():
+        return []
     number = (*_SPEAKER, "emitter_seq")
-    twice = words.where("is_due AND events > bit_count(bits)").select(*_NAMED, "word")
-    same = [due[one] == twice[name] for one, name in zip(_SPEAKER, _NAMED, strict=True)]
-    again = due.join(twice, [*same, F.expr("shiftright(emitter_seq, 6)") == twice["word"]], "left_semi")
+    words = words.select(*[F.col(name).alias(f"of_{name}") for name in words.columns])
+    same = [F.col(one) == F.col(f"of_{name}") for one, name in zip(_SPEAKER, RUN, strict=True)]
+    again = due.join(words, [*same, F.expr("shiftright(emitter_seq, 6)") == F.col("of_word")], "left_semi")
     contents = again.groupBy(*number).agg(
         F.min("payload_hash").alias("one"), F.max("payload_hash").alias("other")
     )
@@ -188,25 +168,14 @@ def _same_number(due: DataFrame, words: DataFrame) -> list[Row]:
     return found.orderBy(*number, "payload_hash").limit(DOUBLED_MAX).collect()
 
 
-def _same_id(due: DataFrame) -> list[Row]:
+def _same_act(due: DataFrame, parts: DataFrame) -> list[Row]:
     """Acts that were told several times with several contents, whoever told them: what all hosts can see is
     told by several, as one event (docs/decisions/0013)."""
-    acts = due.where(F.col("is_read") & ~F.col("kind").isin(*[each.kind for each in NO_ACTS]))
-    named = acts.withColumn("own_id", F.xxhash64("event_id"))
-    once = ("cluster_id", "own_id")
-    number = F.xxhash64(*_SPEAKER[1:], "emitter_seq")
-    told = named.groupBy(*once).agg(F.min(number).alias("least"), F.max(number).alias("most"))
-    repeated = told.where("least <> most").select(*once)
-    if repeated.isEmpty():
+    acts = unlike(parts)
+    if acts.isEmpty():
         return []
-    content = F.xxhash64(
-        *("kind", "event_id", "occurred_at_ms", "topic_id", "topic", "partition", "leader_epoch", "body")
-    )
-    again = named.join(repeated, list(once), "left_semi")
-    contents = again.withColumn("content", content).groupBy(*once)
-    several = contents.agg(F.min("content").alias("one"), F.max("content").alias("other"))
-    different = several.where("one <> other").select(*once)
-    found = again.join(different, list(once), "left_semi").drop("own_id")
+    named = due.where(is_act()).withColumn("act", act_of())
+    found = named.join(acts, ["cluster_id", "act"], "left_semi").drop("act")
     return found.orderBy("event_id", *_SPEAKER, "emitter_seq").limit(DOUBLED_MAX).collect()
 
 

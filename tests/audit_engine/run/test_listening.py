@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from audit_engine.run.evidence.spark import told
 from audit_engine.run.kept.spark import Kept
 from audit_engine.run.listening import WORD_BITS, said_of, spans_of
-from audit_engine.run.listening.spark import heard, profile, seen
+from audit_engine.run.listening.spark import digested, heard
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.results.spark import Results
 from audit_engine.run.told import row_of
@@ -66,40 +66,32 @@ def test_a_long_run_of_numbers_is_one_span() -> None:
 
 def rows_of(said: Iterable[Told]) -> list[dict[str, Any]]:
     """What Spark makes of one emitter's events, made by hand."""
-    every = list(said)
-    numbers: dict[tuple[int, str | None], list[int]] = defaultdict(list)
-    for each in every:
-        numbers[each.speaker.incarnation, None].append(each.seq)
-        if each.log_seq is not None:
-            row = row_of(each)
-            numbers[each.speaker.incarnation, f"{row['topic_id']}:{row['partition']}"].append(each.log_seq)
+    runs: dict[int, list[Told]] = defaultdict(list)
+    for each in said:
+        runs[each.speaker.incarnation].append(each)
     found: list[dict[str, Any]] = []
-    for (incarnation, log), own in numbers.items():
-        for word, bits in words(own).items():
-            inside = [
-                each
-                for each in every
-                if (each.speaker.incarnation, each.seq // WORD_BITS) == (incarnation, word)
-            ]
-            follows = [each.follows for each in inside if each.follows is not None]
-            earlier, last_seq = max(follows, default=(None, None))
-            found.append(
-                {
-                    "incarnation": incarnation,
-                    "log": log,
-                    "word": word,
-                    "bits": bits,
-                    "last_ms": max((each.observed_at_ms for each in inside), default=0),
-                    "watches_disks": any(isinstance(each.event, LogBaseline) for each in inside),
-                    "follows_incarnation": earlier,
-                    "follows_last_seq": last_seq,
-                    "told_to": None,
-                }
-            )
-    for each in every:
-        if isinstance(each.event, Heartbeat):
-            beat = {"incarnation": each.speaker.incarnation, "word": None, "log": None}
-            found.append({**beat, "told_to": each.event.last_seq + 1})
+    for incarnation, own in runs.items():
+        beats = [each.event.last_seq + 1 for each in own if isinstance(each.event, Heartbeat)]
+        of_run = words(each.seq for each in own)
+        found.append(
+            {
+                "incarnation": incarnation,
+                "log": None,
+                "words": [*of_run],
+                "bits": [*of_run.values()],
+                "last_ms": max(each.observed_at_ms for each in own),
+                "watches_disks": any(isinstance(each.event, LogBaseline) for each in own),
+                "follows": [part for each in own if each.follows for part in each.follows],
+                "told_to": max(beats, default=None),
+                "elsewhere": [],
+            }
+        )
+        logs: dict[str, list[int]] = defaultdict(list)
+        for each in own:
+            if each.log_seq is not None:
+                row = row_of(each)
+                logs[f"{row['topic_id']}:{row['partition']}"] += [each.log_seq, each.log_seq + 1]
+        found += [{"incarnation": incarnation, "log": log, "ranges": ends} for log, ends in logs.items()]
     return found
 
 
@@ -178,13 +170,14 @@ def test_natively_emitters_are_heard_as_number_by_number(spark: SparkSession, tm
     rows = told(spark.read.format("delta").load(f"{evidence.root}/{EVENTS}"))
     task = replace(TASK, as_of_ms=as_of_ms)
     with Kept() as kept:
-        sums = kept(profile(rows, as_of_ms))
-        slice_ = seen(sums)
+        slice_ = digested(rows, as_of_ms, kept, with_bodies=False)
         none = Results(spark, evidence.root).nothing(EMITTERS)
-        natively = heard(rows, sums, slice_, none, task, kept)[0].collect()
+        natively = heard(rows, slice_, none, task, kept)[0].collect()
 
-    assert slice_.events == sum(map(len, by_cluster.values()))
-    assert slice_.left == sum(each.observed_at_ms > as_of_ms for said in by_cluster.values() for each in said)
+    assert slice_.seen.events == sum(map(len, by_cluster.values()))
+    assert slice_.seen.left == sum(
+        each.observed_at_ms > as_of_ms for said in by_cluster.values() for each in said
+    )
     wanted = {
         (cluster_id, name): as_put_down(cluster_id, name, found)
         for cluster_id, said in by_cluster.items()

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.run.digest.spark import OWN, own_fields
 from audit_engine.run.screen import PLAIN
-from audit_engine.run.screen.spark import OWN, own_fields
 from audit_engine.wire.codec import BODIES
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "events"

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from audit_engine.run.evidence.spark import of_logs, told
+from audit_engine.run.digest.spark import digest, of_logs
+from audit_engine.run.evidence.spark import told
 from audit_engine.run.screen import calm_in, excuse, put_in
-from audit_engine.run.screen.spark import excused, numbers
+from audit_engine.run.screen.spark import excused
 from audit_engine.run.spark import AuditRun, Means, RunSummary
 from audit_engine.tables.columns import EVENTS
 from audit_engine.tables.results import CALM, STATE, STATEMENTS
@@ -47,7 +48,8 @@ def test_natively_it_excuses_what_it_excuses_purely(spark: SparkSession, tmp_pat
     rows = [(name, LOG.topic_id, 0, TOPIC, 1, asdict(calm), words) for name, (calm, words) in before.items()]
     carried = spark.createDataFrame(rows, f"{columns}, words STRING")
 
-    heard = numbers(of_logs(told(spark.read.format("delta").load(f"{evidence.root}/{EVENTS}"))), as_of_ms)
+    events = told(spark.read.format("delta").load(f"{evidence.root}/{EVENTS}"))
+    heard = of_logs(digest(events, as_of_ms))
     found = excused(carried, heard, from_ms=5, as_of_ms=as_of_ms).collect()
 
     natively = {

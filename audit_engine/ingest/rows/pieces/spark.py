@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.types import StructType
 
 from audit_engine.ingest.rows.plain import PIECES, Pieces, plain_bodies, plain_events
-from audit_engine.jvm.spark import compile_into
+from audit_engine.jvm.spark import compile_into, invoked
 
 SOURCE = Path(__file__).parents[1] / "PlainEvents.java"
 _spelled = cache(plain_events)
@@ -37,16 +34,6 @@ def own_fields_by(
 
 
 def _called(spark: SparkSession, spelled: str, pieces: Pieces, method: str, *columns: str) -> Column:
-    jvm: Any = spark._jvm
-    catalyst, sql = jvm.org.apache.spark.sql.catalyst, jvm.org.apache.spark.sql
     reader = compile_into(spark, SOURCE).PlainEvents(spelled)
-    of_reader = catalyst.expressions.Literal(reader, sql.types.ObjectType(reader.getClass()))
-    schema = StructType.fromDDL(", ".join(f"`{name}` {sql_type}" for name, (sql_type, _) in pieces.items()))
-    given = [sql.classic.ExpressionUtils.expression(sql.functions.col(name)) for name in columns]
-    arguments = jvm.org.apache.spark.api.python.PythonUtils.toSeq(given)
-    none = jvm.org.apache.spark.api.python.PythonUtils.toSeq([])
-    # "Not deterministic" keeps the optimizer from making the call anew for each column that it gives.
-    call = catalyst.expressions.objects.Invoke(
-        of_reader, method, sql.types.DataType.fromJson(schema.json()), arguments, none, True, True, False
-    )
-    return ClassicColumn(sql.classic.ExpressionUtils.column(call))
+    fields = ", ".join(f"`{name}`: {sql_type}" for name, (sql_type, _) in pieces.items())
+    return invoked(spark, reader, method, f"STRUCT<{fields}>", *columns)
