@@ -67,14 +67,9 @@ class Audited:
 
     cluster: LocalCluster
     agents: Mapping[int, Agent]
-    spark: SparkSession | None  # None: nothing is judged by runs
+    spark: SparkSession
     folder: Path
     _names: dict[str, str] = field(default_factory=dict)  # by topic id
-
-    @property
-    def _session(self) -> SparkSession:
-        assert self.spark is not None, "nothing is judged by runs here"
-        return self.spark
 
     def create(self, topic: str, brokers: list[int], **config: str) -> None:
         """One partition, its first replica on the first of these brokers."""
@@ -165,7 +160,7 @@ class Audited:
     def judge(self, *, ahead_ms: int = 0) -> Mapping[str, set[Told]]:
         """Everything ingested and judged as of now, or of a time to come, when graces are over; what stands,
         by topic. Of emitters: under their subject."""
-        spark, root = self._session, str(self.folder / "tables")
+        spark, root = self.spark, str(self.folder / "tables")
         config = {"bootstrap.servers": self.cluster.bootstrap}
         self.wait_until_told()  # what was seen, and looked at again
         as_of_ms = _now_ms() + ahead_ms
@@ -206,11 +201,11 @@ class Audited:
         return found
 
     def findings(self) -> list[dict[str, Any]]:
-        return Verdicts(self._session, str(self.folder / "tables")).findings()
+        return Verdicts(self.spark, str(self.folder / "tables")).findings()
 
     def stated(self, topic: str) -> dict[str, Any]:
         """What the last run states of a topic's only log."""
-        [stated] = Verdicts(self._session, str(self.folder / "tables")).statements(topic, 0)
+        [stated] = Verdicts(self.spark, str(self.folder / "tables")).statements(topic, 0)
         return stated
 
 

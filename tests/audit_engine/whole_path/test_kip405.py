@@ -5,8 +5,7 @@ holds; where the task of retention comes before it, what lies in both counts twi
 log keeps to deletes its head. Here the one thread that copies is held up by other logs' copies, so that it
 does come before it.
 
-What a real agent says of it is judged by the machine as it comes from Kafka; that a run over tables comes to
-the same is `tests.audit_engine.run.test_run`'s.
+What a real agent says of it goes the whole way: the topic of events, ingest, a run over tables.
 """
 
 from __future__ import annotations
@@ -17,23 +16,18 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec, ResourceType  # type: ignore[attr-defined]  # not re-exported
+from pyspark.sql import SparkSession
 
-from audit_engine.wire import Envelope, decode
-from rules.events import Event, LogEvent, LogStartAdvanced
-from rules.machine import Speaker, Told, fold, newborn
-from rules.machine.fold import HANDLERS
-from rules.machine.told import concerns
-from rules.machine.verdict import Judgement, judge
-from seawall.events.kafka import hear
+from rules.events import LogStartAdvanced
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.waiting import becomes_true
 from tests.audit_engine.whole_path.audited import (
     QUICK_AGENT,
     QUICK_DELETES,
-    QUICK_TERMS,
     SEGMENT_BYTES,
     Audited,
+    Told,
 )
 from tests.cluster.cases_tiered import remote_logs
 from tests.cluster.produce import QUICK_HOUSEKEEPING
@@ -64,12 +58,12 @@ total_retention_bytes = {LIMIT_BYTES}
 
 
 @pytest.fixture
-def audited(tmp_path: Path) -> Iterator[Audited]:
+def audited(tmp_path: Path, spark: SparkSession) -> Iterator[Audited]:
     properties = {**QUICK_HOUSEKEEPING, **QUICK_DELETES, **COPIES_HELD_UP}
     with LocalCluster(tmp_path / "cluster", kip405=True, properties=properties) as cluster:
         settings = f'[kafka]\nbootstrap = "{cluster.bootstrap}"\n[agent]\nobserve_only = true\n{QUICK_AGENT}'
         with agent_beside(cluster, tmp_path, settings, None) as agent:
-            yield Audited(cluster=cluster, agents={1: agent}, spark=None, folder=tmp_path)
+            yield Audited(cluster=cluster, agents={1: agent}, spark=spark, folder=tmp_path)
 
 
 def start_of(audited: Audited, topic: str) -> int:
@@ -86,39 +80,6 @@ def start_of(audited: Audited, topic: str) -> int:
 def is_copied(audited: Audited, topic: str) -> bool:
     closed = audited.closed(topic, 1)
     return bool(closed) and len(remote_logs(audited.cluster, topic)) == len(closed)
-
-
-def _is_judged(event: Event) -> bool:
-    return isinstance(event, LogEvent) or type(event) in HANDLERS or event.kind == "evidence_gap"
-
-
-def _told(envelope: Envelope) -> Told:
-    event = envelope.event
-    return Told(
-        event=event if isinstance(event, Event) else None,
-        speaker=Speaker(*envelope.emitter),
-        seq=envelope.emitter_seq,
-        log_seq=envelope.log_seq,
-        observed_at_ms=envelope.observed_at_ms,
-        kind=event.kind,
-    )
-
-
-def judged(audited: Audited, topic: str) -> Judgement:
-    """Of a topic's only log, by all that the topic of events has, as of the last word of anybody."""
-    [log] = audited.logs(topic)
-    values = hear({"bootstrap.servers": audited.cluster.bootstrap}, since_ms=0)
-    heard = [_told(decode(each.value)) for each in values]
-    as_of_ms = max(each.observed_at_ms for each in heard)
-    said = [
-        each for each in heard if each.event and _is_judged(each.event) and concerns(each.event, log, topic)
-    ]
-    state = fold(newborn(log, topic), said, QUICK_TERMS, as_of_ms=as_of_ms)
-    return judge(state, QUICK_TERMS, from_ms=0)
-
-
-def is_whole(judgement: Judgement) -> bool:
-    return not judgement.statement.missing and not judgement.statement.suspect
 
 
 def is_told(audited: Audited, start: int) -> bool:
@@ -153,15 +114,16 @@ def test_a_head_that_a_new_leader_counted_twice_is_found(audited: Audited) -> No
     start = start_of(audited, "counted")
     assert start > 0, f"{RESTARTS_MAX} times the copies of our log came first"
     audited.wait(lambda: is_told(audited, start), "counted", f"its start at {start} told")
-    audited.wait_until_told()
-    audited.wait(lambda: is_whole(judged(audited, "counted")), "counted", "judged on whole evidence")
-    found = judged(audited, "counted").findings
+    told = audited.judge_whole(["counted"])["counted"]
 
     gone = [each for each in segments if each[1] <= start]
     assert gone[-1][1] == start
-    roots = [each for each in found if each.rule_id == "START-02"]
-    children = [each for each in found if each not in roots]
-    assert [(each.severity, each.ranges) for each in roots] == [("C", ((0, start),))]
-    assert sorted(each.ranges for each in children) == [(each,) for each in gone]
-    assert {each.rule_id for each in children} == {"RET-02"}
-    assert {(each.severity, each.parent) for each in children} == {("C", roots[0].finding_id)}
+    assert told == {
+        Told(rule_id="START-02", severity="C", ranges=((0, start),)),
+        *(Told(rule_id="RET-02", severity="C", ranges=(each,)) for each in gone),
+    }
+    [log] = audited.logs("counted")
+    found = [each for each in audited.findings() if log.topic_id in each["subject"]]
+    [root] = [each for each in found if each["rule_id"] == "START-02"]
+    assert {each["parent"] for each in found if each is not root} == {root["finding_id"]}
+    assert root["parent"] is None
