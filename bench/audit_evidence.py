@@ -51,7 +51,7 @@ def add_day(spark: SparkSession, root: str, fleet: Fleet, day: int) -> int:
             "kafka_offset": F.col("place") + offset,
             "kafka_timestamp_ms": F.col("observed_at_ms") + 1_000,
             **{name: F.lit(value) for name, value in _ENVELOPE.items()},
-            "ingest_day": F.lit(DAY).cast("date"),
+            "ingest_day": F.date_add(F.lit(DAY).cast("date"), day),
         }
     )
     there = set(placed.columns)

@@ -43,10 +43,11 @@ def since(events: DataFrame, cut: Cut, *, by_day: bool = True) -> DataFrame:
     """The run's slice: what is new, what came from the quarantine, and what the run before had read and left.
 
     All of it was ingested after that run's moment: by day, days well before it are not opened, as ingest's
-    clock has them.
+    clock has them; nor are files of which all rows were read, by their least and most.
     """
     slice_ = until(events, cut.end_offsets)
-    is_new = F.col("kafka_offset") >= _offset_of(cut.begin_offsets)
+    least = min((cut.begin_offsets.get(partition, 0) for partition in cut.end_offsets), default=0)
+    is_new = (F.col("kafka_offset") >= least) & (F.col("kafka_offset") >= _offset_of(cut.begin_offsets))
     if cut.since_ms is None:
         return slice_.where(is_new)
     if by_day:

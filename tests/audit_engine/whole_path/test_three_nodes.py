@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from rules.events import CopyStarted
 from seawall.local import kafka
 from seawall.local.broker import LocalCluster
 from seawall.local.bucket import LocalBucket
@@ -104,6 +105,8 @@ def test_faults_made_for_real(audited: Audited, bucket: LocalBucket, trouble: S3
     with trouble.refusing():
         copied_to = audited.closed("ours-early", 1)[-1][1]
         audited.fill("ours-early", COUNT)
+        begun = partial(has_begun, audited, "ours-early", copied_to)
+        audited.wait(begun, "ours-early", "a copy begun, that cannot end")
         trimmed_to, vanished, corrupt_to = segment(audited, "trimmed", 1, 3)[0], *vanishing(audited)
         early = [each for each in audited.closed("ours-early", 1) if each[0] < COUNT]
         with audited.stopped(1) as log_dir:
@@ -177,6 +180,13 @@ def is_copied(audited: Audited, topic: str) -> bool:
     ends = [end for _, end in audited.closed(topic, leader)] if leader else []
     table = replayed(audited.cluster)
     return bool(ends) and any(tiered_to(table, log) >= ends[-1] for log in audited.logs(topic))
+
+
+def has_begun(audited: Audited, topic: str, base: int) -> bool:
+    """Whether the metadata topic has said that the segment from there on is being copied."""
+    logs = audited.logs(topic)
+    begun = (each for each in audited.events() if isinstance(each, CopyStarted))
+    return any(each.log in logs and each.base_offset == base for each in begun)
 
 
 def remove_objects(audited: Audited, bucket: LocalBucket, count: int) -> list[tuple[int, int]]:
