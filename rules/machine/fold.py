@@ -296,6 +296,8 @@ def _hear(state: LogState, told: Told, terms: Terms) -> None:
     for old in runs[:-RUNS_KEPT]:
         del state.heard[old]
     expected = heard[-1][1] if heard else 0
+    if told.log_seq < expected:
+        _came_after_all(state, told)
     if told.log_seq > expected:
         gap = Gap(
             sort="sequence",
@@ -315,6 +317,24 @@ def _hear(state: LogState, told: Told, terms: Terms) -> None:
             closed_ms=told.observed_at_ms,
         )
         missing(state, gap)
+
+
+def _came_after_all(state: LogState, told: Told) -> None:
+    """What was passed over only because facts take each other's places in the line (`told.in_line`): one run
+    says two of them and goes on, others say older ones later. Where no number is missing of any run beside
+    that broker, what was said to be missing of this one never was."""
+    of_broker = [spans for name, spans in state.heard.items() if _broker_of(name) == told.speaker.broker_id]
+    if all(len(spans) == 1 and spans[0][0] == 0 for spans in of_broker):
+        own = f"{told.speaker} numbers of this log "
+        state.gaps = [
+            each
+            for each in state.gaps
+            if each.sort != "sequence" or each.closed_ms is not None or not each.detail.startswith(own)
+        ]
+
+
+def _broker_of(name: str) -> int:
+    return int(name.partition("/")[0])
 
 
 def _is_beside(name: str, told: Told) -> bool:

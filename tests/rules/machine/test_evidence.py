@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rules.events import Heartbeat, LogBaseline
+from rules.events import Heartbeat, IsrChanged, LogBaseline, Source
 from rules.identity import LogId
 from rules.machine import Speaker, Told, fold, newborn
 from rules.machine.emitters import SILENT_AFTER_MS, Heard, listen
@@ -190,3 +190,54 @@ def test_nothing_heard_is_no_pass() -> None:
     state = newborn(LogId("c1", "T9", 0), "empty")
 
     assert judge(state, TERMS, from_ms=T0_MS).verdict is Verdict.INDETERMINATE
+
+
+def _says_in_sync(h: History, broker: int, offset: int, in_sync: tuple[int, ...]) -> None:
+    """As every host sees it in the metadata log, sooner or later."""
+    h.say(
+        IsrChanged,
+        broker,
+        source=Source.KRAFT,
+        metadata_offset=offset,
+        is_coalesced=False,
+        not_before_ms=None,
+        isr=in_sync,
+    )
+
+
+def _one_host_behind() -> History:
+    """Broker 1's agent tells two changes and goes on; only then broker 2's tells the older of them."""
+    h = fixture("none").after(minutes=1)
+    first = h.kraft_offset + 1
+    _says_in_sync(h, 1, first, (1, 2))
+    _says_in_sync(h, 1, first + 1, (1, 2, 3))
+    h.watermark(1, 10_511)
+    h.watermark(1, 10_512)
+    h.after(seconds=2)
+    _says_in_sync(h, 2, first, (1, 2))
+    _says_in_sync(h, 2, first + 1, (1, 2, 3))
+    return h.after(minutes=1)
+
+
+def test_a_host_that_is_behind_makes_no_numbers_missing() -> None:
+    """Facts take each other's places in the line: a number that comes after a higher one, by that alone, was
+    never missing."""
+    h = _one_host_behind()
+
+    statement = h.judged().statement
+
+    assert (statement.verdict, statement.missing) == (Verdict.PASS, ())
+
+
+def test_a_number_that_is_missing_stays_so_beside_one_that_is_not() -> None:
+    """Of the same run, or of another beside that broker: told with what only came out of its order."""
+    h = _one_host_behind()
+    [reading] = [each for each in h.told if getattr(each.event, "high_watermark", None) == 10_511]
+    [last] = [each for each in h.told if getattr(each.event, "high_watermark", None) == 10_512]
+    other = replace(last, speaker=last.speaker._replace(component="metadata"), seq=90, log_seq=90)
+
+    for said in ([each for each in h.told if each is not reading], [*h.told, other]):
+        state = fold(newborn(LOG, TOPIC), said, TERMS, as_of_ms=h.now_ms)
+        statement = judge(state, TERMS, from_ms=0).statement
+        assert statement.verdict is Verdict.INDETERMINATE
+        assert any("are missing" in each for each in statement.missing)
