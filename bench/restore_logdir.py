@@ -1,6 +1,6 @@
-"""Restore 4 GiB of segments into a stopped broker's log dir: against `s5cmd cp` of the same objects.
+"""Restore 6 GiB of segments into a stopped broker's log dir: against `s5cmd cp` of the same objects.
 
-64 segments of 64 MiB in batches of 16 KiB, from versitygw on this machine to a folder in memory, where there
+96 segments of 64 MiB in batches of 16 KiB, from versitygw on this machine to a folder in memory, where there
 is room, so that no tool waits for this machine's disk. s5cmd copies the `.log` objects and checks nothing, at
 its own defaults for connections. We read the same versions, hold each batch against its CRC and the chain of
 offsets, the whole against its CRC-64 and its record, read the `.aux`, sync each file, and move all of it in
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.cluster.versitygw import VersityGateway
 
 TOPIC, PARTITION = "bench", 0
-TIMES = 4  # the same GiB, further up the log each time
+TIMES = 6  # the same GiB, further up the log each time
 MEASURED_WORKERS = 4
 _BASE = struct.Struct(">q")
 
