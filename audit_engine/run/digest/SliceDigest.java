@@ -21,8 +21,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  *
  * `call` makes rows of what one task sees (the constants below say of which columns, `spark.py` names both);
  * `merged` makes one log of all that tasks saw of it. Of a log, each speaker's events are kept as stretches: numbers
- * that follow each other in the order in which they are judged, and what they read, as differences of one to four
- * bytes.
+ * that follow each other in the order in which they are judged, and what they read, in few bytes.
  * So whether a day stands in line, and whether a watermark falls, is known without a sort of its rows.
  *
  * Invariant: how rows lie in tasks, and in which order, changes nothing of what is merged.

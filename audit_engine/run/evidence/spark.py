@@ -86,6 +86,11 @@ def of_logs(rows: DataFrame) -> DataFrame:
     return rows.where(F.col("log_id").isNotNull() & ~F.col("topic").isin(*sorted(NOT_AUDITED)))
 
 
+def log_id() -> Column:
+    """Of a KEY, as `audit_events` has it."""
+    return F.concat_ws(":", "topic_id", "partition")
+
+
 def is_shared() -> Column:
     return F.col("log_id").isNull() & F.col("kind").isin(*SHARED)
 

@@ -29,6 +29,7 @@ from audit_engine.run.evidence.spark import (
     distinct_logs,
     is_from_day,
     keyed,
+    log_id,
     of_logs,
     shared,
     told,
@@ -249,7 +250,7 @@ def _asked(cut: Cut, logs: DataFrame, carried: DataFrame) -> DataFrame:
 def _of(logs: DataFrame, rows: DataFrame) -> DataFrame:
     """Without most rows of other logs, where `logs` are few: they are left where the rows are read, and of a
     day that is ordered by log most files are."""
-    ids = logs.select(F.concat_ws(":", "topic_id", "partition").alias("log_id")).distinct()
+    ids = logs.select(log_id().alias("log_id")).distinct()
     few = [row["log_id"] for row in ids.limit(FEW_LOGS + 1).collect()]
     return rows.where(F.col("log_id").isin(few)) if len(few) <= FEW_LOGS else rows
 

@@ -14,10 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.digest.spark import RUN, act_of, digest, is_act, of_emitters, of_logs, twice, unlike
+from audit_engine.run.evidence.spark import log_id
 from audit_engine.run.groups.spark import EMITTER, Emitter, Listeners, each_emitter
 from audit_engine.run.one_log import Task
 from audit_engine.run.told import told_of
@@ -112,16 +113,11 @@ def _summed(digested: Digested) -> DataFrame:
         F.lit(None).cast("string").alias("log"),
         *("words", "bits", "last_ms", "watches_disks", "told_to", "follows", "elsewhere"),
     )
-    each = digested.logs.select("cluster_id", _log_id().alias("log"), F.explode("told").alias("told"))
+    each = digested.logs.select("cluster_id", log_id().alias("log"), F.explode("told").alias("told"))
     of_logs = each.where(F.size("told.numbers") > 0).select(
         "cluster_id", *[f"told.{name}" for name in RUN[1:]], "log", F.col("told.numbers").alias("ranges")
     )
     return own.unionByName(of_logs, allowMissingColumns=True)
-
-
-def _log_id() -> Column:
-    """As `audit_events` has it."""
-    return F.concat_ws(":", "topic_id", "partition")
 
 
 def _around(
