@@ -234,7 +234,7 @@ def _in_force(timeline: Sequence[Setting], from_ms: int, to_ms: int) -> Iterator
 
 def _defaults_of(state: LogState, broker_id: int, key: str, from_ms: int, to_ms: int) -> list[int]:
     if key != "retention.ms":
-        timeline = state.config.get(f"broker:{broker_id}|{_BROKER_KEYS.get(key, f'log.{key}')}", ())
+        timeline = state.config.get(f"broker:{broker_id}|{_broker_key(key)}", ())
         return [int(each.value) for each in _in_force(timeline, from_ms, to_ms) if each.value is not None]
     for name, unit_ms in _TIME_DEFAULTS:
         timeline = state.config.get(f"broker:{broker_id}|{name}", ())
@@ -312,9 +312,17 @@ def declared_within(state: LogState, sort: str, from_ms: int, to_ms: int) -> lis
 
 def changes_since(state: LogState, key: str, at_ms: int) -> int:
     """How often a key's value changed from then on, that change included. Who tells it does not matter."""
-    names = [
-        f"topic|{key}",
-        *(f"broker:{each}|{_BROKER_KEYS.get(key, f'log.{key}')}" for each in hosts(state)),
-    ]
+    names = [f"topic|{key}", *(f"broker:{each}|{_broker_key(key)}" for each in hosts(state))]
     told = (each for name in names for each in state.config.get(name, ()))
     return max(1, sum(each.at_ms >= at_ms for each in told))
+
+
+def is_as_first_told(state: LogState, key: str) -> bool:
+    """No value that this one depends on was seen to change."""
+    defaults = [name for name, _ in _TIME_DEFAULTS] if key == "retention.ms" else [_broker_key(key)]
+    names = [f"topic|{key}", *(f"broker:{broker}|{name}" for broker in hosts(state) for name in defaults)]
+    return all(len(state.config.get(name, ())) <= 1 for name in names)
+
+
+def _broker_key(key: str) -> str:
+    return _BROKER_KEYS.get(key, f"log.{key}")

@@ -2,13 +2,15 @@
 
 A change that keeps less than was declared is remembered at once and said once no declaration can come any
 more: one that is made up to its grace before or after authorises it. Where it is undone meanwhile it is said
-all the same, as reverted. It is critical once it deletes.
+all the same, as reverted. It is critical once it deletes. Brokers' defaults may be told before a topic's own
+values are: what only seemed to be in force until then never deviated.
 
-Owns deviations. Invariant: one that is declared in time leaves nothing.
+Owns deviations. Invariant: one that is declared in time, or that lasted no time, leaves nothing.
 """
 
 from __future__ import annotations
 
+from rules.events import ConfigEffective, ConfigResource, PolicyDeclared
 from rules.machine import authority
 from rules.machine.authority import LOCAL, TOTAL
 from rules.machine.cluster import RETENTION_KEYS
@@ -21,8 +23,8 @@ from rules.machine.terms import Terms
 SAME_AS_TOTAL = -2  # local.retention.*
 
 
-def track(state: LogState, terms: Terms, *, at_ms: int, anchor: str, changed_key: str | None) -> None:
-    """After a change of a setting (`changed_key`) or of the policy (None)."""
+def track(state: LogState, event: ConfigEffective | PolicyDeclared) -> None:
+    """After a setting or the policy was told."""
     mode = authority.deployment(state)
     for key in RETENTION_KEYS:
         if key.startswith("local.") and mode != "kip405":
@@ -38,12 +40,14 @@ def track(state: LogState, terms: Terms, *, at_ms: int, anchor: str, changed_key
         if alive is not None:
             alive.changes = authority.changes_since(state, key, alive.since_ms)
         if authority.keeps_less(now, limit):
-            _deviates(state, alive, key, anchor, at_ms, now)
+            _deviates(state, alive, key, event, now)
         elif alive is not None:
-            _agrees_again(state, alive, at_ms, is_declared=changed_key is None)
+            _agrees_again(state, alive, event)
 
 
-def _deviates(state: LogState, alive: Deviation | None, key: str, anchor: str, at_ms: int, now: int) -> None:
+def _deviates(
+    state: LogState, alive: Deviation | None, key: str, event: ConfigEffective | PolicyDeclared, now: int
+) -> None:
     if alive is not None:
         alive.least = now if authority.keeps_less(now, alive.least) else alive.least
         return
@@ -51,27 +55,45 @@ def _deviates(state: LogState, alive: Deviation | None, key: str, anchor: str, a
     state.deviations.append(
         Deviation(
             key=key,
-            anchor=f"{key}@{anchor}",
-            since_ms=at_ms,
-            due_ms=at_ms + grace_ms,
+            anchor=f"{key}@{_anchor(event)}",
+            since_ms=event.occurred_at_ms,
+            due_ms=event.occurred_at_ms + grace_ms,
             least=now,
             changes=1,
         )
     )
 
 
-def _agrees_again(state: LogState, alive: Deviation, at_ms: int, *, is_declared: bool) -> None:
-    if not is_declared:
-        alive.reverted_ms = at_ms
-    else:
+def _anchor(event: ConfigEffective | PolicyDeclared) -> str:
+    if isinstance(event, PolicyDeclared):
+        return f"policy:{event.policy_offset}"
+    return str(event.occurred_at_ms if event.metadata_offset is None else event.metadata_offset)
+
+
+def _agrees_again(state: LogState, alive: Deviation, event: ConfigEffective | PolicyDeclared) -> None:
+    at_ms = event.occurred_at_ms
+    is_declared = isinstance(event, PolicyDeclared)
+    never_was = isinstance(event, ConfigEffective) and _lasted_no_time(state, alive, event)
+    if is_declared or never_was:
         state.deviations.remove(alive)
+    else:
+        alive.reverted_ms = at_ms
     known = state.findings.get(f"RET-03|topic|{alive.anchor}")
     if known is not None and known.closed_ms is None:
         _note(known, alive)
-        if is_declared and at_ms <= alive.due_ms:
+        if never_was or (is_declared and at_ms <= alive.due_ms):
             close(known, at_ms, "withdrawn")
         else:
             known.cleared_ms = at_ms
+
+
+def _lasted_no_time(state: LogState, alive: Deviation, event: ConfigEffective) -> bool:
+    """It is undone no later than it began, or by the first sight of the topic's own value, which is in force
+    for as long as anybody can tell, where nothing beside it was ever seen to change."""
+    if event.occurred_at_ms <= alive.since_ms:
+        return True
+    is_topic = event.resource is ConfigResource.TOPIC and event.key == alive.key
+    return is_topic and event.is_first_sight and authority.is_as_first_told(state, alive.key)
 
 
 def _sort_of(key: str, mode: str) -> str:

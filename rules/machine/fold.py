@@ -193,26 +193,10 @@ def _apply(state: LogState, event: Event, told: Told, terms: Terms, now_ms: int)
     obligations.follow_start(
         state, event.occurred_at_ms if since_ms is None else since_ms, event.occurred_at_ms, terms
     )
-    if isinstance(event, ConfigEffective):
-        at = event.metadata_offset if event.metadata_offset is not None else event.occurred_at_ms
-        deviations.track(
-            state, terms, at_ms=event.occurred_at_ms, anchor=str(at), changed_key=_topic_key(event.key)
-        )
-    elif isinstance(event, PolicyDeclared):
-        deviations.track(
-            state,
-            terms,
-            at_ms=event.occurred_at_ms,
-            anchor=f"policy:{event.policy_offset}",
-            changed_key=None,
-        )
+    if isinstance(event, (ConfigEffective, PolicyDeclared)):
+        deviations.track(state, event)
     if isinstance(event, _ALLOWS):
         obligations.reconsider(state, terms, now_ms)
-
-
-def _topic_key(key: str) -> str:
-    plain = key.removeprefix("log.")
-    return "retention.ms" if plain in ("retention.minutes", "retention.hours") else plain
 
 
 def _tick(state: LogState, terms: Terms, now_ms: int, holding: conditions.Holding | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from rules.events import ConfigEffective, ConfigResource, ConfigSource
 from rules.events.base import Source
 from rules.events.replicas import ReplicaAppearance
+from rules.machine.verdict import Judgement
 from tests.rules.machine.histories import BROKERS, DAY_MS, HOUR_MS, T0_MS, History
 
 
@@ -67,3 +68,39 @@ def test_a_topic_without_a_value_of_its_own_is_held_against_its_brokers() -> Non
     assert quiet.findings == ()
     assert not any("retention" in each for each in quiet.statement.missing)
     assert {each.rule_id for each in shrunk.findings} == {"RET-03"}
+
+
+def kept_for_ever() -> History:
+    """A policy that keeps all, and brokers whose default keeps a week, told before the topic's own value."""
+    h = made()
+    h.declares("CHG-1", total_retention_ms='"unlimited"')
+    brokers_keep(h, 168)
+    return h
+
+
+def test_a_default_that_was_told_first_was_never_in_force() -> None:
+    """One look tells brokers before topics; the agent's other observer may look a second later."""
+
+    def judged(seconds: int) -> Judgement:
+        h = kept_for_ever().after(seconds=seconds)
+        h.config("retention.ms", "-1", first=True)
+        return h.after(hours=2).judged()
+
+    assert (judged(0).findings, judged(0).statement.suspect) == ((), ())
+    assert (judged(1).findings, judged(1).statement.suspect) == ((), ())
+
+
+def test_a_default_that_was_in_force_is_told_though_the_topic_got_its_own_value_since() -> None:
+    """Neither a change of the topic's, nor what an agent sees first that was away while a default shrank,
+    says that nothing was short in between."""
+    changed = kept_for_ever().after(seconds=1)
+    changed.config("retention.ms", "-1")
+    away = made()
+    away.declares("CHG-1", total_retention_ms='"7d"')
+    brokers_keep(away, 168)
+    brokers_keep(away.after(minutes=1), 24)
+    away.after(minutes=1).config("retention.ms", str(7 * DAY_MS), first=True)
+
+    for each in (changed, away):
+        [flap] = each.after(hours=2).judged().findings
+        assert (flap.rule_id, flap.note.endswith("reverted")) == ("RET-03", True)
