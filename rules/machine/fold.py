@@ -68,10 +68,12 @@ from rules.machine import (
     made_good,
     objects,
     obligations,
+    quiet,
     replicas,
     tier,
 )
 from rules.machine.codec import copied
+from rules.machine.findings import is_open
 from rules.machine.spans import join, span
 from rules.machine.state import RUNS_KEPT, Found, Gap, LogState, missing
 from rules.machine.terms import DAY_MS, HOUR_MS, Terms
@@ -129,9 +131,14 @@ def fold(state: LogState, said: Iterable[Told], terms: Terms, *, as_of_ms: int |
 def fold_line(state: LogState, line: Iterable[Told], terms: Terms, *, as_of_ms: int | None) -> LogState:
     """The same of what comes in order, one after another. It is `state` itself that changes."""
     holding: conditions.Holding | None = None
+    rest: quiet.Rest | None = None
     for told in line:
-        if as_of_ms is None or told.observed_at_ms <= as_of_ms:
-            holding = _step(state, told, terms, holding)
+        if as_of_ms is not None and told.observed_at_ms > as_of_ms:
+            continue
+        if rest is not None and quiet.passed(state, told, rest):
+            continue
+        holding = _step(state, told, terms, holding)
+        rest = None if holding is None else quiet.rest_of(state, terms, holding)
     if as_of_ms is not None and as_of_ms > state.clock_ms and state.events:
         _tick(state, authority.terms_here(state, terms), as_of_ms)
         state.clock_ms = as_of_ms
@@ -219,7 +226,7 @@ def _forget(state: LogState, terms: Terms, now_ms: int) -> None:
     state.findings = {
         key: found
         for key, found in state.findings.items()
-        if max(found.cleared_ms or 0, found.closed_ms or 0) >= horizon_ms or _stands(found)
+        if max(found.cleared_ms or 0, found.closed_ms or 0) >= horizon_ms or is_open(found)
     }
     state.gaps = [each for each in state.gaps if each.closed_ms is None or each.closed_ms >= horizon_ms]
     state.permits = [each for each in state.permits if each.to_ms >= horizon_ms]
@@ -250,10 +257,6 @@ def _forget(state: LogState, terms: Terms, now_ms: int) -> None:
         state.policy.remove(each)
         state.policy_base_offset = max(state.policy_base_offset, each.policy_offset)
     state.holds = {key: each for key, each in state.holds.items() if each.released_at is None}
-
-
-def _stands(found: Found) -> bool:
-    return found.cleared_ms is None and found.closed_ms is None
 
 
 def _position(told: Told) -> tuple[int, tuple[int, str, int], int]:

@@ -47,13 +47,13 @@ SAME_AS_TOTAL = -2  # local.retention.*
 
 
 def is_waiting(state: LogState) -> bool:
-    """Whether a review can change anything at all."""
+    """Whether a review can change anything at all: what was decided, and something is left of, stands."""
     return bool(
         state.deviations
-        or state.rises
+        or any(not rise.uncovered for rise in state.rises)
         or state.fallbacks
         or state.topic_deletion_due_ms is not None
-        or any(replica.advances for replica in state.replicas.values())
+        or any(not each.uncovered for replica in state.replicas.values() for each in replica.advances)
         or any(not removal.is_decided for removal in state.removals)
         or any(permit.sort == "request" for permit in state.permits)
     )
