@@ -24,36 +24,63 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 CLASSES = "spark.seawall.classes"
 
 
-def compile_into(spark: SparkSession, source: Path) -> Any:
-    """Py4j's name for the package of `source`, whose classes are there from now on."""
+def compile_into(spark: SparkSession, *sources: Path) -> Any:
+    """Py4j's name for the package of the first of `sources`, whose classes are there from now on; so are
+    those of the others, of whatever package."""
     jvm: Any = spark._jvm
     folder = spark.conf.get(CLASSES)
     assert folder is not None, f"a session without {CLASSES} is not ours"
-    text = source.read_text(encoding="utf-8")
-    package = text.split("package ", 1)[1].split(";", 1)[0]
-    target = Path(folder, *package.split("."))
+    texts = {
+        _path_of(text, each.name): text for each in sources for text in [each.read_text(encoding="utf-8")]
+    }
+    package = next(iter(texts)).rpartition("/")[0]
     # A folder that was kept may have the classes of an older release.
-    made = target / f"{source.stem}.made"
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    if not made.exists() or made.read_text(encoding="ascii") != digest:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
-        compiler.cook(str(source), jvm.java.io.StringReader(text))
-        classes = {
-            f"{each.getThisClassName().rpartition('.')[2]}.class": bytes(each.toByteArray())
-            for each in compiler.getClassFiles()
-        }
-        in_jar = {f"{package.replace('.', '/')}/{name}": code for name, code in classes.items()}
-        _reach(spark, Path(folder), source.stem, in_jar)
-        target.mkdir(parents=True, exist_ok=True)
-        for name, content in [*classes.items(), (made.name, digest.encode("ascii"))]:
-            part = target / f"{name}.part"
+    made = f"{package}/{package.rpartition('/')[2]}.made"
+    digest = hashlib.sha256("\0".join(texts[path] for path in sorted(texts)).encode()).hexdigest()
+    if not Path(folder, made).exists() or Path(folder, made).read_text(encoding="ascii") != digest:
+        classes = _compiled(spark.sparkContext._gateway, texts, folder)
+        _reach(spark, Path(folder), package.replace("/", "-"), classes)
+        classes[made] = digest.encode("ascii")  # the last of them
+        for path, content in classes.items():
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(f"{target.name}.part")
             part.write_bytes(content)
-            part.rename(target / name)
+            part.rename(target)
     found = jvm
-    for name in package.split("."):
+    for name in package.split("/"):
         found = getattr(found, name)
     return found
+
+
+def _path_of(text: str, name: str) -> str:
+    """Of a source, as class paths have it."""
+    return f"{text.split('package ', 1)[1].split(';', 1)[0].replace('.', '/')}/{name}"
+
+
+def _compiled(gateway: Any, texts: Mapping[str, str], folder: str) -> dict[str, bytes]:
+    """Classes by path. What lies in the folder already is not looked at: an older class would be taken for
+    the one that is being compiled."""
+    jvm = gateway.jvm
+    class_path = jvm.java.lang.System.getProperty("java.class.path").split(os.pathsep)
+    there = [each for each in class_path if each and not Path(each).is_dir()]
+    urls = gateway.new_array(jvm.java.net.URL, len(there))
+    for at, each in enumerate(there):
+        urls[at] = jvm.java.io.File(each).toURI().toURL()
+    loader = jvm.java.net.URLClassLoader(urls, jvm.java.lang.ClassLoader.getPlatformClassLoader())
+    resources = jvm.org.codehaus.commons.compiler.util.resource
+    classes = jvm.java.util.HashMap()
+    compiler = jvm.org.codehaus.janino.Compiler()
+    compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
+    compiler.setClassFileCreator(resources.MapResourceCreator(classes))
+    given = gateway.new_array(resources.Resource, len(texts))
+    for at, (path, text) in enumerate(texts.items()):
+        given[at] = resources.StringResource(path, text)
+    try:
+        compiler.compile(given)
+    finally:
+        loader.close()
+    return {str(path): bytes(code) for path, code in dict(classes).items()}
 
 
 def invoked(spark: SparkSession, on: Any, method: str, sql_type: str, *columns: str) -> Column:

@@ -207,10 +207,11 @@ class AuditRun:
         """
         wanted = self._wanted(cut, before)
         for by_day in (True, False) if wanted is not None else (False,):
-            rows = told(since(self._events(), cut, by_day=by_day))
+            lying = since(self._events(), cut, by_day=by_day)
+            rows = told(lying)
             if _rows_at_most(cut) <= HELD_ROWS:
-                rows = kept(rows)
-            found = digested(rows, cut.as_of_ms, kept, with_bodies=with_bodies)
+                lying = rows = kept(rows)
+            found = digested(lying, cut.as_of_ms, kept, with_bodies=with_bodies)
             if wanted in (None, found.seen.events):
                 return rows, found, by_day
         assert wanted is not None

@@ -4,9 +4,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -31,7 +33,7 @@ public final class PlainEvents implements Serializable {
     static final int NO = -1;
     private static final long NOT_ASCII = 0x8080808080808080L;
 
-    private final int columns;
+    private final char[] as; // by column
     private final int bytesMax;
     private final byte[] beforeKind;
     private final Map forms = new HashMap(); // by UTF8String, the kind
@@ -39,7 +41,7 @@ public final class PlainEvents implements Serializable {
 
     public PlainEvents(String spelled) throws IOException {
         JsonNode all = new ObjectMapper().readTree(spelled);
-        columns = in(all, "columns").asInt();
+        as = new char[in(all, "columns").asInt()];
         bytesMax = in(all, "bytes_max").asInt();
         beforeKind = bytes(in(all, "before_kind"));
         Iterator kinds = in(all, "kinds").fieldNames();
@@ -68,16 +70,13 @@ public final class PlainEvents implements Serializable {
         if (form == null) {
             return null;
         }
-        Object[] kept = new Object[columns];
-        if (form.end(value, 0, kept) != length || !isUtf8(value)) {
-            return null;
-        }
-        return new GenericInternalRow(kept);
+        Kept kept = nothing();
+        return kept.isAll(form, value, 0, length) && isUtf8(value) ? row(kept) : null;
     }
 
     /** The same of a text that is found by what its form is called, not by what it says of itself. */
     public InternalRow readOf(UTF8String name, UTF8String text) {
-        if (name == null || text == null || text.numBytes() > bytesMax) {
+        if (name == null || text == null) {
             return null;
         }
         Object[] known = last; // one read: tasks may share it
@@ -85,13 +84,58 @@ public final class PlainEvents implements Serializable {
             known = new Object[] {name.clone(), forms.get(name)};
             last = known;
         }
-        Form form = (Form) known[1];
-        if (form == null) {
-            return null;
+        Kept kept = nothing();
+        return cut((Form) known[1], text, kept) ? row(kept) : null;
+    }
+
+    /** How a kind is spelled, or null. */
+    public Form formOf(UTF8String name) {
+        return (Form) forms.get(name);
+    }
+
+    /** Room for what is kept of one text at a time. */
+    public Kept nothing() {
+        return new Kept(as.length);
+    }
+
+    /** Whether all of a text looks so; then `kept` has its pieces, for as long as its bytes stay what they are. */
+    public boolean cut(Form form, UTF8String text, Kept kept) {
+        int length = text.numBytes();
+        if (form == null || length > bytesMax) {
+            return false;
         }
-        byte[] value = text.getBytes();
-        Object[] kept = new Object[columns];
-        return form.end(value, 0, kept) == value.length ? new GenericInternalRow(kept) : null;
+        Object base = text.getBaseObject();
+        if (!(base instanceof byte[])) {
+            return kept.isAll(form, text.getBytes(), 0, length);
+        }
+        int from = (int) (text.getBaseOffset() - Platform.BYTE_ARRAY_OFFSET);
+        return kept.isAll(form, (byte[]) base, from, from + length);
+    }
+
+    private InternalRow row(Kept kept) {
+        Object[] found = new Object[as.length];
+        for (int column = 0; column < found.length; column++) {
+            if (kept.has(column)) {
+                found[column] = piece(kept, column);
+            }
+        }
+        return new GenericInternalRow(found);
+    }
+
+    private Object piece(Kept kept, int column) {
+        if (as[column] == 't') {
+            return kept.text(column);
+        }
+        if (as[column] == 'r') {
+            return kept.raw(column);
+        }
+        if (as[column] == 'l') {
+            return Long.valueOf(kept.number(column));
+        }
+        if (as[column] == 'i') {
+            return Integer.valueOf((int) kept.number(column));
+        }
+        return Boolean.TRUE;
     }
 
     private static boolean isUtf8(byte[] value) {
@@ -135,7 +179,7 @@ public final class PlainEvents implements Serializable {
         return (JsonNode) members.get(index);
     }
 
-    private static Form form(JsonNode spelled) throws IOException {
+    private Form form(JsonNode spelled) throws IOException {
         String name = (String) spelled.fieldNames().next();
         JsonNode of = in(spelled, name);
         if (name.equals("is")) {
@@ -148,7 +192,8 @@ public final class PlainEvents implements Serializable {
             return new Whole(in(of, 0).asLong(), in(of, 1).asLong(), in(of, 2).asInt());
         }
         if (name.equals("keep")) {
-            return new Keep(in(of, 0).asInt(), in(of, 1).asText(), form(in(of, 2)));
+            as[in(of, 0).asInt()] = in(of, 1).asText().charAt(0);
+            return new Keep(in(of, 0).asInt(), form(in(of, 2)));
         }
         if (name.equals("or_null")) {
             return new OrNull(form(of));
@@ -167,25 +212,113 @@ public final class PlainEvents implements Serializable {
             return new OneOf(each);
         }
         if (name.equals("all")) {
-            return new All(each);
+            return new All(joined(each));
         }
         throw new IOException("no form is called " + name);
     }
 
-    abstract static class Form implements Serializable {
+    /** With what is to be the same, one behind the other, as one. */
+    private static Form[] joined(Form[] each) {
+        List found = new ArrayList();
+        for (int n = 0; n < each.length; n++) {
+            Form before = found.isEmpty() ? null : (Form) found.get(found.size() - 1);
+            if (each[n] instanceof Same && before instanceof Same) {
+                found.set(found.size() - 1, ((Same) before).and((Same) each[n]));
+            } else {
+                found.add(each[n]);
+            }
+        }
+        return (Form[]) found.toArray(new Form[found.size()]);
+    }
+
+    /** Bytes, and where among them lies what is kept of each column. */
+    public static final class Kept {
+        byte[] bytes;
+        int limit;
+        final int[] from;
+        final int[] to;
+
+        Kept(int columns) {
+            from = new int[columns];
+            to = new int[columns];
+        }
+
+        boolean isAll(Form form, byte[] of, int at, int end) {
+            bytes = of;
+            limit = end;
+            Arrays.fill(from, NO);
+            return form.end(this, at) == end;
+        }
+
+        public boolean has(int column) {
+            return from[column] != NO;
+        }
+
+        public long number(int column) {
+            return parsed(bytes, from[column], to[column]);
+        }
+
+        /** Whether this is what is in its quotation marks. */
+        public boolean is(int column, byte[] wanted) {
+            int begin = from[column] + 1;
+            return has(column) && Arrays.equals(bytes, begin, to[column] - 1, wanted, 0, wanted.length);
+        }
+
+        /** What is in its quotation marks. */
+        public UTF8String text(int column) {
+            return UTF8String.fromBytes(bytes, from[column] + 1, to[column] - from[column] - 2);
+        }
+
+        UTF8String raw(int column) {
+            return UTF8String.fromBytes(bytes, from[column], to[column] - from[column]);
+        }
+    }
+
+    public abstract static class Form implements Serializable {
         /** Behind what looks so from `at`, or NO. */
-        abstract int end(byte[] value, int at, Object[] kept);
+        abstract int end(Kept in, int at);
     }
 
     static final class Same extends Form {
         private final byte[] wanted;
+        private final long[] words; // of eight bytes each; the last one ends where all do
 
         Same(byte[] wanted) {
             this.wanted = wanted;
+            words = new long[wanted.length < 8 ? 0 : (wanted.length + 7) / 8];
+            for (int n = 0; n < words.length; n++) {
+                int at = Math.min(8 * n, wanted.length - 8);
+                words[n] = Platform.getLong(wanted, Platform.BYTE_ARRAY_OFFSET + at);
+            }
         }
 
-        int end(byte[] value, int at, Object[] kept) {
-            return startsWith(value, at, wanted) ? at + wanted.length : NO;
+        Same and(Same other) {
+            byte[] both = Arrays.copyOf(wanted, wanted.length + other.wanted.length);
+            System.arraycopy(other.wanted, 0, both, wanted.length, other.wanted.length);
+            return new Same(both);
+        }
+
+        int end(Kept in, int at) {
+            int end = at + wanted.length;
+            if (end > in.limit) {
+                return NO;
+            }
+            byte[] value = in.bytes;
+            int count = words.length;
+            if (count == 0) {
+                for (int n = 0; n < wanted.length; n++) {
+                    if (value[at + n] != wanted[n]) {
+                        return NO;
+                    }
+                }
+                return end;
+            }
+            for (int n = 0; n < count - 1; n++) {
+                if (Platform.getLong(value, Platform.BYTE_ARRAY_OFFSET + at + 8 * n) != words[n]) {
+                    return NO;
+                }
+            }
+            return Platform.getLong(value, Platform.BYTE_ARRAY_OFFSET + end - 8) == words[count - 1] ? end : NO;
         }
     }
 
@@ -196,9 +329,9 @@ public final class PlainEvents implements Serializable {
             this.each = each;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
+        int end(Kept in, int at) {
             for (int n = 0; n < each.length; n++) {
-                int end = each[n].end(value, at, kept);
+                int end = each[n].end(in, at);
                 if (end != NO) {
                     return end;
                 }
@@ -214,9 +347,9 @@ public final class PlainEvents implements Serializable {
             this.each = each;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
+        int end(Kept in, int at) {
             for (int n = 0; n < each.length && at != NO; n++) {
-                at = each[n].end(value, at, kept);
+                at = each[n].end(in, at);
             }
             return at;
         }
@@ -224,14 +357,15 @@ public final class PlainEvents implements Serializable {
 
     static final class OrNull extends Form {
         private static final byte[] NULL = {'n', 'u', 'l', 'l'};
+        private final Form none = new Same(NULL);
         private final Form other;
 
         OrNull(Form other) {
             this.other = other;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
-            return startsWith(value, at, NULL) ? at + NULL.length : other.end(value, at, kept);
+        int end(Kept in, int at) {
+            return at < in.limit && in.bytes[at] == 'n' ? none.end(in, at) : other.end(in, at);
         }
     }
 
@@ -242,8 +376,8 @@ public final class PlainEvents implements Serializable {
             this.form = form;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
-            int end = form.end(value, at, kept);
+        int end(Kept in, int at) {
+            int end = form.end(in, at);
             return end == NO ? at : end;
         }
     }
@@ -255,17 +389,18 @@ public final class PlainEvents implements Serializable {
             this.each = each;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
-            if (at + 1 >= value.length || value[at] != '[') {
+        int end(Kept in, int at) {
+            byte[] value = in.bytes;
+            if (at + 1 >= in.limit || value[at] != '[') {
                 return NO;
             }
             if (value[at + 1] == ']') {
                 return at + 2;
             }
             do {
-                at = each.end(value, at + 1, kept);
-            } while (at != NO && at < value.length && value[at] == ',');
-            return at != NO && at < value.length && value[at] == ']' ? at + 1 : NO;
+                at = each.end(in, at + 1);
+            } while (at != NO && at < in.limit && value[at] == ',');
+            return at != NO && at < in.limit && value[at] == ']' ? at + 1 : NO;
         }
     }
 
@@ -278,17 +413,19 @@ public final class PlainEvents implements Serializable {
             this.escapes = escapes;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
-            if (at >= value.length || value[at] != '"') {
+        int end(Kept in, int at) {
+            byte[] value = in.bytes;
+            int limit = in.limit;
+            if (at >= limit || value[at] != '"') {
                 return NO;
             }
-            for (at++; at < value.length; at++) {
+            for (at++; at < limit; at++) {
                 byte each = value[at];
                 if (each == '"') {
                     return at + 1;
                 }
                 if (each == '\\') {
-                    if (!escapes || ++at == value.length || !isEscaped(value[at])) {
+                    if (!escapes || ++at == limit || !isEscaped(value[at])) {
                         return NO;
                     }
                 } else if (each >= 0 && each < ' ') {
@@ -321,10 +458,12 @@ public final class PlainEvents implements Serializable {
             this.digitsMax = digitsMax;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
-            int first = at < value.length && value[at] == '-' ? at + 1 : at;
+        int end(Kept in, int at) {
+            byte[] value = in.bytes;
+            int limit = in.limit;
+            int first = at < limit && value[at] == '-' ? at + 1 : at;
             int end = first;
-            while (end < value.length && value[end] >= '0' && value[end] <= '9') {
+            while (end < limit && value[end] >= '0' && value[end] <= '9') {
                 end++;
             }
             int digits = end - first;
@@ -352,37 +491,20 @@ public final class PlainEvents implements Serializable {
 
     static final class Keep extends Form {
         private final int column;
-        private final char as;
         private final Form form;
 
-        Keep(int column, String as, Form form) {
+        Keep(int column, Form form) {
             this.column = column;
-            this.as = as.charAt(0);
             this.form = form;
         }
 
-        int end(byte[] value, int at, Object[] kept) {
-            int end = form.end(value, at, kept);
+        int end(Kept in, int at) {
+            int end = form.end(in, at);
             if (end != NO) {
-                kept[column] = piece(value, at, end);
+                in.from[column] = at;
+                in.to[column] = end;
             }
             return end;
-        }
-
-        private Object piece(byte[] value, int at, int end) {
-            if (as == 't') {
-                return UTF8String.fromBytes(value, at + 1, end - at - 2);
-            }
-            if (as == 'r') {
-                return UTF8String.fromBytes(value, at, end - at);
-            }
-            if (as == 'l') {
-                return Long.valueOf(parsed(value, at, end));
-            }
-            if (as == 'i') {
-                return Integer.valueOf((int) parsed(value, at, end));
-            }
-            return Boolean.TRUE;
         }
     }
 }

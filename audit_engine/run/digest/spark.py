@@ -12,6 +12,7 @@ Owns the columns that go in and come out. Invariant: how rows lie in files and t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,21 +20,29 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.ingest.rows.pieces.spark import own_fields_by
-from audit_engine.ingest.rows.plain import Pieces
+from audit_engine.ingest.rows.pieces.spark import SOURCE as PLAIN_EVENTS
+from audit_engine.ingest.rows.pieces.spark import reader_of
+from audit_engine.ingest.rows.plain import Pieces, plain_bodies
 from audit_engine.jvm.spark import compile_into, invoked
-from audit_engine.run.evidence.spark import KEY, is_shared
+from audit_engine.run.evidence.spark import KEY, SHARED
 from audit_engine.run.screen import PLAIN, READINGS
 from rules.events import EmitterRetired, Heartbeat, LogBaseline, SegmentClosed, Source
 from rules.machine.emitters import NO_ACTS
 from rules.machine.terms import DAY_MS, NOT_AUDITED
 
-SOURCE = Path(__file__).parent / "SliceDigest.java"
+SOURCES = sorted(Path(__file__).parent.glob("*.java"))
 HELD_BYTES = 64 << 20  # of one task's rows, about
 READINGS_BYTES = 256 << 10  # of one log in one task: sixty thousand of them and more
 RUN = ("cluster_id", "broker_id", "component", "incarnation")
 
-# Of an event's own fields.
+# What EventRow takes of a row, in its order.
+ASKED = (
+    *("cluster_id", "emitter_broker_id", "emitter_component", "emitter_incarnation", "emitter_seq"),
+    *("observed_at_ms", "kafka_timestamp_ms", "kind", "event_id", "is_read"),
+    *("follows_incarnation", "follows_last_seq", "log_id", "topic_id", "topic", "partition"),
+    *("log_seq", "leader_epoch", "occurred_at_ms", "body"),
+)
+# Of an event's own fields, in its order too.
 OWN: Pieces = {
     **dict.fromkeys(("source", "directory_id"), ("STRING", "text")),
     "broker_id": ("INT", "int"),
@@ -45,10 +54,26 @@ OWN: Pieces = {
         ("BIGINT", "long"),
     ),
 }
-# What the rows of one speaker must agree upon, or lie between, in SliceDigest's order.
+# What the rows of one speaker must agree upon, or lie between, in Speaker's order.
 SPREAD = ("leader_epoch", "own_broker_id", "life", "log_start", "local_start", "high_watermark")
 _OF_EMITTER, _OF_LOG, _OF_ACTS = 0, 1, 2
 _LONGS = "ARRAY<BIGINT>"
+# What is asked of an event by its kind, as Kinds has it.
+_KINDS = json.dumps(
+    {
+        "shared": SHARED,
+        "retirement": [EmitterRetired.kind],
+        "baseline": [LogBaseline.kind],
+        "heartbeat": [Heartbeat.kind],
+        "no_act": [each.kind for each in NO_ACTS],
+        "plain": [each.kind for each in PLAIN],
+        "reading": [each.kind for each in READINGS],
+        "closed": [SegmentClosed.kind],
+        "not_audited": sorted(NOT_AUDITED),
+        "log_dir": Source.LOG_DIR.value,
+        "ahead_ms": DAY_MS,
+    }
+)
 _SEEN: Mapping[str, str] = {
     "part": "INT",
     **dict(zip(RUN, ("STRING", "INT", "STRING", "BIGINT"), strict=True)),
@@ -73,21 +98,26 @@ _TOLD: Mapping[str, str] = {
 
 
 def digest(rows: DataFrame, as_of_ms: int, *, with_bodies: bool = True) -> DataFrame:
-    """`rows` are a slice, as `evidence` has it. Without bodies, no event is one that the screen knows."""
+    """`rows` are a slice, with ASKED. Without bodies, no event is one that the screen knows. What is read
+    from files with nothing but a filter above is not made rows of."""
     spark = rows.sparkSession
-    own = own_fields(spark) if with_bodies else F.lit(None).cast(_struct_of(OWN))
-    asked: Any = rows.withColumn("own", own).select(*_asked().values())._jdf
-    jvm_rows = asked.queryExecution().toRdd().toJavaRDD()
-    seen = jvm_rows.mapPartitions(_digest(spark, as_of_ms)).rdd()
+    asked: Any = rows.select(*ASKED)._jdf
+    seen = made(spark, as_of_ms, with_bodies=with_bodies).of(asked.queryExecution().executedPlan())
     jvm: Any = spark._jvm
     schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_ddl(_SEEN))
     session: Any = spark._jsparkSession
     return DataFrame(session.internalCreateDataFrame(seen, schema, False), spark)
 
 
-def own_fields(spark: SparkSession) -> Column:
-    """OWN, of a row's `body`; null for any kind but the plain ones, and for what is spelled otherwise."""
-    return own_fields_by(spark, tuple(each.kind for each in PLAIN), OWN, "kind", "body")
+def made(spark: SparkSession, as_of_ms: int, *, with_bodies: bool) -> Any:
+    """A SliceDigest."""
+    reader = own_reader(spark) if with_bodies else None
+    return _classes(spark).SliceDigest(_KINDS, reader, as_of_ms, HELD_BYTES, READINGS_BYTES)
+
+
+def own_reader(spark: SparkSession) -> Any:
+    """What cuts OWN out of bodies of the plain kinds, of those that are spelled as our own writers do."""
+    return reader_of(spark, plain_bodies(tuple(each.kind for each in PLAIN), OWN))
 
 
 def of_emitters(seen: DataFrame) -> DataFrame:
@@ -121,7 +151,9 @@ def of_logs(seen: DataFrame) -> DataFrame:
     of_each = seen.where(F.col("part") == _OF_LOG).groupBy(*KEY)
     whole = of_each.agg(F.max("topic").alias("topic"), F.collect_list("stretches").alias("stretches"))
     spark = seen.sparkSession
-    told = invoked(spark, _digest(spark, 0), "merged", f"ARRAY<STRUCT<{_ddl(_TOLD, ': ')}>>", "stretches")
+    told = invoked(
+        spark, _classes(spark).Told(), "merged", f"ARRAY<STRUCT<{_ddl(_TOLD, ': ')}>>", "stretches"
+    )
     return whole.select(*KEY, "topic", told.alias("told"))
 
 
@@ -148,80 +180,9 @@ def act_of() -> Column:
     return F.xxhash64("event_id")
 
 
-def _digest(spark: SparkSession, as_of_ms: int) -> Any:
-    return compile_into(spark, SOURCE).SliceDigest(as_of_ms, HELD_BYTES, READINGS_BYTES)
-
-
-def _asked() -> dict[str, Column]:
-    """What SliceDigest takes of a row, in its order."""
-    own, has_log = F.col("own"), F.col("log_id").isNotNull()
-    kind = F.col("kind")
-    is_heartbeat = (kind == Heartbeat.kind) & ~has_log & F.col("is_read")
-    last_seq = F.get_json_object("body", "$.last_seq").cast("bigint")
-    content = F.xxhash64(
-        *("kind", "event_id", "occurred_at_ms", "topic_id", "topic", "partition", "leader_epoch", "body")
-    )
-    teller = F.xxhash64("emitter_broker_id", "emitter_component", "emitter_incarnation", "emitter_seq")
-    newest_ms = own["max_timestamp_ms"]
-    is_newest = (kind == SegmentClosed.kind) & (newest_ms >= 0)
-    is_audited = has_log & ~F.col("topic").isin(*sorted(NOT_AUDITED))
-    life = F.xxhash64(own["broker_id"], own["directory_id"], own["replica_incarnation"])
-    epoch = F.col("leader_epoch")
-    spread = (F.when(epoch >= 0, epoch), own["broker_id"], life, own["log_start"], own["local_start"])
-    names = (
-        *("cluster_id", "emitter_broker_id", "emitter_component", "emitter_incarnation", "emitter_seq"),
-        "observed_at_ms",
-    )
-    return {
-        **{name: F.col(name) for name in names},
-        "ahead_ms": F.col("observed_at_ms") - F.col("kafka_timestamp_ms"),
-        "is_shared": _is(is_shared()),
-        "is_retirement": _is(kind == EmitterRetired.kind),
-        "is_read": F.col("is_read"),
-        "watches_disks": _is((kind == LogBaseline.kind) & F.col("is_read")),
-        "follows_incarnation": F.col("follows_incarnation"),
-        "follows_last_seq": F.col("follows_last_seq"),
-        "told_to": F.when(is_heartbeat, last_seq + 1),
-        "act": F.when(is_act(), act_of()),
-        "teller": F.when(is_act(), teller),
-        "content": F.when(is_act(), content),
-        "has_log": has_log,
-        "topic_id": F.col("topic_id"),
-        "partition": F.col("partition"),
-        "topic": F.when(is_audited, F.col("topic")),
-        "log_seq": F.col("log_seq"),
-        "is_plain": _is(_is_plain(own)),
-        "newest_ms": F.when(is_newest, newest_ms),
-        "high_watermark": own["high_watermark"],
-        **{f"of_{name}": each.cast("bigint") for name, each in zip(SPREAD, spread, strict=False)},
-    }
-
-
-def _is(column: Column) -> Column:
-    return F.coalesce(column, F.lit(False))
-
-
-def _is_plain(own: Column) -> Column:
-    """What `excuse` asks of each event by itself, but what it must agree with."""
-    is_kind = F.col("kind").isin(*[each.kind for each in PLAIN]) & F.col("is_read")
-    is_reading = F.col("kind").isin(*[each.kind for each in READINGS])
-    is_seen = (own["source"] == Source.LOG_DIR.value) & F.col("log_seq").isNotNull()
-    is_known = own["broker_id"].isNotNull() & own["directory_id"].isNotNull()
-    is_known &= own["replica_incarnation"].isNotNull() & F.col("leader_epoch").isNotNull()
-    is_filled = own["size_bytes"].isNull() | (own["size_bytes"] > 0)
-    reads = own["log_start"].isNotNull() & own["high_watermark"].isNotNull() & is_filled
-    is_full = own["data_end"].isNull() | (own["data_end"] == own["end_offset"])
-    span = own["end_offset"] - own["base_offset"]
-    is_counted = own["record_count"].isNull() | (own["record_count"] == span)
-    newest_ms = own["max_timestamp_ms"]
-    is_sane = newest_ms.isNull() | (newest_ms <= F.col("occurred_at_ms") + DAY_MS)
-    closes = is_full & is_counted & is_sane
-    return is_kind & is_seen & is_known & F.when(is_reading, reads).otherwise(closes)
+def _classes(spark: SparkSession) -> Any:
+    return compile_into(spark, *SOURCES, PLAIN_EVENTS)
 
 
 def _ddl(columns: Mapping[str, str], between: str = " ") -> str:
     return ", ".join(f"{name}{between}{sql_type}" for name, sql_type in columns.items())
-
-
-def _struct_of(pieces: Pieces) -> str:
-    return f"STRUCT<{_ddl({name: sql_type for name, (sql_type, _) in pieces.items()}, ': ')}>"

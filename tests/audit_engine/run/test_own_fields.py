@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.run.digest.spark import OWN, own_fields
+from audit_engine.ingest.rows.pieces.spark import read_as
+from audit_engine.run.digest.spark import OWN, own_reader
 from audit_engine.run.screen import PLAIN
 from audit_engine.wire.codec import BODIES
 
@@ -32,7 +33,8 @@ def frame(spark: SparkSession, said: list[tuple[str, str | None]]) -> DataFrame:
 
 
 def cut(spark: SparkSession, said: list[tuple[str, str | None]]) -> list[Row | None]:
-    found = frame(spark, said).withColumn("own", own_fields(spark)).collect()
+    own = read_as(spark, own_reader(spark), OWN, "readOf", "kind", "body")
+    found = frame(spark, said).withColumn("own", own).collect()
     return [row["own"] for row in sorted(found, key=lambda row: row["at"])]
 
 

@@ -125,6 +125,14 @@ def all_of(seen: DataFrame) -> tuple[Any, ...]:
     return logs, emitters, doubled, sorted(map(tuple, unlike(seen).collect()))
 
 
+def by_columns(rows: DataFrame) -> bool:
+    """Whether the digest reads them as they lie in files."""
+    plan: Any = rows.select(*digest_module.ASKED)._jdf.queryExecution().executedPlan()
+    made = digest_module.made(rows.sparkSession, 0, with_bodies=True)
+    made.of(plan)
+    return bool(made.isByColumns())
+
+
 @pytest.mark.slow
 def test_it_is_what_the_events_say(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,7 +143,8 @@ def test_it_is_what_the_events_say(
     as_of_ms = max(each.observed_at_ms for own in said.values() for each in own) - HOUR_MS
     evidence = Evidence(spark, tmp_path)
     evidence.add(each for own in said.values() for each in own)
-    rows = told(spark.read.format("delta").load(f"{evidence.root}/{EVENTS}"))
+    lying = spark.read.format("delta").load(f"{evidence.root}/{EVENTS}")
+    rows = told(lying)
 
     seen = digest(rows, as_of_ms)
     wanted = by_speaker((each for own in said.values() for each in own), as_of_ms)
@@ -162,6 +171,12 @@ def test_it_is_what_the_events_say(
     assert whole[2], "some number came twice"
     assert whole[3], "some act was told in other words"
 
+    assert by_columns(lying)
+    assert not by_columns(rows)
+    assert all_of(digest(lying, as_of_ms)) == whole
+    some = "kafka_offset % 3 > 0 AND (observed_at_ms < 1800000000000 OR emitter_component = 'agent')"
+    assert by_columns(lying.where(some))
+    assert all_of(digest(lying.where(some), as_of_ms)) == all_of(digest(rows.where(some), as_of_ms)) != whole
     assert all_of(digest(rows.repartition(7), as_of_ms)) == whole
     backwards = rows.coalesce(1).sortWithinPartitions(F.desc("observed_at_ms"), F.desc("emitter_seq"))
     assert all_of(digest(backwards, as_of_ms)) == whole

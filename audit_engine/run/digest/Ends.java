@@ -1,0 +1,36 @@
+package io.seawall.audit;
+
+import java.io.Serializable;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** A text by its first, second and last eight bytes, which are all of one that is neither short nor long. */
+final class Ends implements Serializable {
+    long first;
+    long second;
+    long last;
+    int length;
+
+    void set(UTF8String text) {
+        Object base = text.getBaseObject();
+        long at = text.getBaseOffset();
+        length = text.numBytes();
+        first = length >= 8 ? Platform.getLong(base, at) : text.hashCode();
+        second = length >= 16 ? Platform.getLong(base, at + 8) : 0;
+        last = length >= 8 ? Platform.getLong(base, at + length - 8) : 0;
+    }
+
+    boolean areThoseOf(Ends other) {
+        return first == other.first && last == other.last && second == other.second && length == other.length;
+    }
+
+    boolean areAll() {
+        return length >= 8 && length <= 24;
+    }
+
+    long hash() {
+        long found = first * 0x9E3779B97F4A7C15L + second;
+        found = (found ^ (found >>> 29)) * 0xBF58476D1CE4E5B9L + last;
+        return (found ^ (found >>> 32)) * 0x94D049BB133111EBL + length;
+    }
+}

@@ -1,0 +1,73 @@
+package io.seawall.audit;
+
+import java.util.Arrays;
+
+/** Whole numbers behind each other, small ones, of either sign, in few bytes. */
+class Packed {
+    private byte[] bytes;
+    private int at = 0;
+
+    Packed(byte[] bytes) {
+        this.bytes = bytes;
+    }
+
+    void write(long value) {
+        if (at + 10 > bytes.length) {
+            bytes = Arrays.copyOf(bytes, 2 * bytes.length + 10);
+        }
+        long left = (value << 1) ^ (value >> 63);
+        while ((left & ~0x7FL) != 0) {
+            bytes[at++] = (byte) ((left & 0x7F) | 0x80);
+            left >>>= 7;
+        }
+        bytes[at++] = (byte) left;
+    }
+
+    long read() {
+        long found = 0;
+        for (int shift = 0; ; shift += 7) {
+            byte each = bytes[at++];
+            found |= (long) (each & 0x7F) << shift;
+            if (each >= 0) {
+                return (found >>> 1) ^ -(found & 1);
+            }
+        }
+    }
+
+    void writeBytes(byte[] value) {
+        write(value.length);
+        if (at + value.length > bytes.length) {
+            bytes = Arrays.copyOf(bytes, 2 * (at + value.length));
+        }
+        System.arraycopy(value, 0, bytes, at, value.length);
+        at += value.length;
+    }
+
+    byte[] readBytes() {
+        int length = (int) read();
+        at += length;
+        return Arrays.copyOfRange(bytes, at - length, at);
+    }
+
+    byte[] written() {
+        return Arrays.copyOf(bytes, at);
+    }
+
+    int size() {
+        return at;
+    }
+
+    /** Nothing but a look, at where the next is written. */
+    long lookAt() {
+        return bytes[Math.min(at, bytes.length - 1)];
+    }
+
+    void setWritten(byte[] value) {
+        bytes = value;
+        at = value.length;
+    }
+
+    boolean isAtEnd() {
+        return at == bytes.length;
+    }
+}

@@ -1,0 +1,243 @@
+package io.seawall.audit;
+
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * One task's rows, as it goes through them; it gives out rows.
+ *
+ * Of many logs, each row is about another, and nothing of it is near by: rows are taken some at a time, and what they
+ * are added to is looked up for all of these before any is added, so that the machine waits for several at once.
+ */
+final class TaskDigest implements Iterator {
+    // What goes out.
+    static final int OF_EMITTER = 0;
+    static final int OF_LOG = 1;
+    static final int OF_ACTS = 2;
+    static final int COLUMNS = 27;
+
+    private static final int AT_ONCE = 128;
+
+    private final Source.Groups groups;
+    private final EventRow row;
+    private final Kinds kinds;
+    private final long asOfMs;
+    private final long heldMax;
+    private final long readingsMax;
+    private final ArrayDeque out = new ArrayDeque();
+    private final Map clusters = new HashMap(); // each name once
+    private final Map emitters = new HashMap();
+    private final Emitter[] recent = new Emitter[64];
+    private Logs logs = new Logs();
+    private final Map acts = new HashMap(); // by cluster
+    private final Name asked = new Name();
+    private final Said[] waiting = new Said[AT_ONCE];
+    private int count = 0; // of those that wait
+    private int at = 0; // of a group
+    private int size = 0;
+    private boolean isAtEnd = false;
+    private long held = 0;
+    private long near; // so that looking ahead is for something
+
+    TaskDigest(Source.Groups groups, EventRow row, long asOfMs, long heldMax, long readingsMax) {
+        this.groups = groups;
+        this.row = row;
+        kinds = row.kinds;
+        this.asOfMs = asOfMs;
+        this.heldMax = heldMax;
+        this.readingsMax = readingsMax;
+        for (int n = 0; n < AT_ONCE; n++) {
+            waiting[n] = new Said();
+        }
+    }
+
+    public boolean hasNext() {
+        while (out.isEmpty() && !isAtEnd) {
+            while (held < heldMax && !isAtEnd) {
+                takeSome();
+            }
+            giveOut();
+        }
+        return !out.isEmpty();
+    }
+
+    public Object next() {
+        return out.removeFirst();
+    }
+
+    public void remove() {
+        throw new UnsupportedOperationException();
+    }
+
+    /** Their texts are a group's: what waits is added before the next is asked for. */
+    private void takeSome() {
+        if (at == size) {
+            isAtEnd = !groups.next();
+            at = 0;
+            size = isAtEnd ? 0 : groups.size();
+        }
+        while (at < size && count < AT_ONCE) {
+            InternalRow next = groups.at(at++);
+            if (next != null) {
+                row.read(next);
+                take();
+            }
+        }
+        addThem();
+    }
+
+    private void take() {
+        Emitter emitter = emitter();
+        boolean isDue = row.observedMs <= asOfMs;
+        emitter.count(row, isDue);
+        if (isDue) {
+            held += emitter.hear(row);
+            if (row.logSeq != EventRow.NONE && !(row.isRead && row.hasLog)) {
+                held += emitter.elsewhere.take(row.logSeq);
+            }
+            if (row.isAct()) {
+                held += ofCluster(emitter.name.cluster).take(row.act(), row.teller(), row.content());
+            }
+        }
+        if (row.hasLog) {
+            waiting[count++].set(row, emitter, isDue);
+        }
+    }
+
+    private void addThem() {
+        for (int n = 0; n < count; n++) {
+            near += logs.lookAt(waiting[n].place);
+        }
+        for (int n = 0; n < count; n++) {
+            Said said = waiting[n];
+            int before = logs.size;
+            said.log = logs.of(said);
+            held += logs.size == before ? 0 : 256;
+        }
+        for (int n = 0; n < count; n++) {
+            Said said = waiting[n];
+            if (said.isDue) {
+                said.speaker = said.log.speaker(said.emitter);
+            }
+        }
+        for (int n = 0; n < count; n++) {
+            if (waiting[n].isDue) {
+                near += waiting[n].speaker.lookAt();
+            }
+        }
+        for (int n = 0; n < count; n++) {
+            Said said = waiting[n];
+            boolean isAudited = said.log.call(said.topic, said.nameEnds, kinds);
+            if (said.isDue) {
+                held += said.speaker.take(said, isAudited);
+            }
+        }
+        count = 0;
+    }
+
+    private Emitter emitter() {
+        int place = (row.broker + 7 * row.component.numBytes()) & (recent.length - 1);
+        Emitter found = recent[place];
+        if (found != null && found.name.is(row.cluster, row.broker, row.component, row.incarnation)) {
+            return found;
+        }
+        asked.cluster = row.cluster;
+        asked.broker = row.broker;
+        asked.component = row.component;
+        asked.incarnation = row.incarnation;
+        found = (Emitter) emitters.get(asked);
+        if (found == null) {
+            Name name = asked.copied();
+            UTF8String known = (UTF8String) clusters.get(row.cluster);
+            if (known == null) {
+                clusters.put(name.cluster, name.cluster);
+            } else {
+                name.cluster = known;
+            }
+            found = new Emitter(name);
+            emitters.put(name, found);
+            held += 512;
+        }
+        recent[place] = found;
+        return found;
+    }
+
+    private Acts ofCluster(UTF8String cluster) {
+        Acts found = (Acts) acts.get(cluster);
+        if (found == null) {
+            found = new Acts();
+            acts.put(cluster, found);
+        }
+        return found;
+    }
+
+    private void giveOut() {
+        for (Iterator each = emitters.values().iterator(); each.hasNext(); ) {
+            out.add(((Emitter) each.next()).row());
+        }
+        logs.addRows(readingsMax, out);
+        for (Iterator each = acts.entrySet().iterator(); each.hasNext(); ) {
+            Map.Entry of = (Map.Entry) each.next();
+            ((Acts) of.getValue()).addRows((UTF8String) of.getKey(), out);
+        }
+        emitters.clear();
+        logs = new Logs();
+        acts.clear();
+        Arrays.fill(recent, null);
+        held = 0;
+    }
+
+    /** What a row says of a log, until it is added to what is known of it. */
+    static final class Said {
+        final Ends topicEnds = new Ends();
+        final Ends nameEnds = new Ends();
+        Emitter emitter;
+        UTF8String topicId;
+        UTF8String topic;
+        int partition;
+        long place; // a hash of both
+        boolean isDue;
+        boolean isPlain;
+        long number;
+        long seq;
+        long observedMs;
+        long newestMs;
+        long watermark;
+        long epoch;
+        long replica;
+        long life;
+        long start;
+        long localStart;
+        Log log;
+        Speaker speaker;
+
+        void set(EventRow row, Emitter of, boolean due) {
+            emitter = of;
+            topicId = row.topicId();
+            topic = row.topic();
+            partition = row.partition();
+            topicEnds.set(topicId);
+            if (topic != null) {
+                nameEnds.set(topic);
+            }
+            place = Logs.placeOf(topicEnds, partition);
+            isDue = due;
+            isPlain = row.isPlain;
+            number = row.isRead ? row.logSeq : EventRow.NONE;
+            seq = row.seq;
+            observedMs = row.observedMs;
+            newestMs = row.newestMs;
+            watermark = row.watermark;
+            epoch = row.epoch;
+            replica = row.replica;
+            life = row.life;
+            start = row.start;
+            localStart = row.localStart;
+        }
+    }
+}
