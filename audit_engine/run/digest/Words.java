@@ -1,5 +1,6 @@
 package io.seawall.audit;
 
+import java.util.Arrays;
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
 
 /** Of each 64 numbers which came, and how many rows. */
@@ -23,6 +24,37 @@ final class Words {
         boolean isNew = counts[at]++ == 0;
         bits[at] |= 1L << (number & 63);
         return isNew ? 48 : 0;
+    }
+
+    void add(long word, long moreBits, long moreCounts) {
+        int place = placeOf(word);
+        if (counts[place] == 0 && 2 * ++size > words.length) {
+            grow();
+            place = placeOf(word);
+        }
+        words[place] = word;
+        bits[place] |= moreBits;
+        counts[place] += moreCounts;
+    }
+
+    long bitsOf(long word) {
+        return bits[placeOf(word)];
+    }
+
+    long countOf(long word) {
+        return counts[placeOf(word)];
+    }
+
+    long[] inOrder() {
+        long[] found = new long[size];
+        int next = 0;
+        for (int place = 0; place < words.length; place++) {
+            if (counts[place] != 0) {
+                found[next++] = words[place];
+            }
+        }
+        Arrays.sort(found);
+        return found;
     }
 
     private int placeOf(long word) {

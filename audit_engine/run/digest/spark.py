@@ -121,28 +121,27 @@ def own_reader(spark: SparkSession) -> Any:
 
 
 def of_emitters(seen: DataFrame) -> DataFrame:
-    """By run of an emitter. `words`, `bits` and `counts` go together; a word may come several times."""
+    """By run of an emitter. `numbers` and `elsewhere` are ranges, starts and ends behind each other, these in
+    any order; `twice`: words of which some number came more than once."""
     of_it = seen.where(F.col("part") == _OF_EMITTER).groupBy(*RUN)
     sums, mosts = ("events", "left", "shared", "retirements", "unread"), ("ahead_ms", "last_ms", "told_to")
     arrays = ("follows", "words", "bits", "counts", "elsewhere")
-    return of_it.agg(
+    each = of_it.agg(
         *[F.sum(name).alias(name) for name in sums],
         *[F.max(name).alias(name) for name in (*mosts, "watches_disks")],
         F.min("first_ms").alias("first_ms"),
         F.collect_list(F.struct(*arrays)).alias("each"),
-    ).select(
-        *[*RUN, *sums, *mosts, "watches_disks", "first_ms"],
-        *[F.flatten(f"each.{name}").alias(name) for name in arrays],
-    )
+    ).withColumns({name: F.flatten(f"each.{name}") for name in arrays})
+    spark = seen.sparkSession
+    numbers = "STRUCT<numbers: ARRAY<BIGINT>, twice: ARRAY<BIGINT>>"
+    own = invoked(spark, _classes(spark).Numbers(), "of", numbers, "words", "bits", "counts")
+    names = (*RUN, *sums, *mosts, "watches_disks", "first_ms", "follows", "elsewhere")
+    return each.withColumn("own", own).select(*names, "own.numbers", "own.twice")
 
 
 def twice(emitters: DataFrame) -> DataFrame:
     """Words of which some number came more than once."""
-    words = emitters.select(*RUN, F.inline(F.arrays_zip("words", "bits", "counts")))
-    whole = words.groupBy(*RUN, F.col("words").alias("word")).agg(
-        F.bit_or("bits").alias("bits"), F.sum("counts").alias("count")
-    )
-    return whole.where(F.col("count") > F.bit_count("bits")).select(*RUN, "word")
+    return emitters.select(*RUN, F.explode("twice").alias("word"))
 
 
 def of_logs(seen: DataFrame) -> DataFrame:

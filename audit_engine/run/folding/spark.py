@@ -38,12 +38,16 @@ from audit_engine.run.evidence.spark import (
 )
 from audit_engine.run.groups.spark import LOG_KEY, each_log
 from audit_engine.run.one_log import Task
-from audit_engine.run.results.spark import Results
-from audit_engine.run.screen.spark import excused, in_doubt
+from audit_engine.run.results.spark import Results, rows_of
+from audit_engine.run.screen.spark import in_doubt, screened
 from audit_engine.tables.results import RESULTS, STATE, STATEMENTS
 from rules.machine.verdict import Verdict
 
 FEW_LOGS = 1_000
+_CARRIED = (*KEY, "topic", "state_run", "calm", "words")
+_ASKED = (
+    "cluster_id: STRING, topic_id: STRING, partition: INT, topic: STRING, is_new: BOOLEAN, is_stale: BOOLEAN"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,16 @@ class Folded:
     excused: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Logs to be judged, `ids`: what their events call them, if they are few. How many are new or stale."""
+
+    logs: DataFrame
+    ids: list[str] | None
+    new: int
+    stale: int
+
+
 class Folding:
     """`kept` holds a frame until the run ends, `at` is told each step."""
 
@@ -97,18 +111,15 @@ class Folding:
 
     def fold(self, slice_: Slice) -> Folded:
         """Every log that is carried or was heard of."""
-        carried = self._of_before(STATEMENTS, slice_.before).unionByName(
-            slice_.canary.stated, allowMissingColumns=True
+        carried = self._of_before(STATEMENTS, slice_.before, *_CARRIED).unionByName(
+            slice_.canary.stated.select(*_CARRIED)
         )
-        logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), carried)
-        others = _told_by_others(slice_, carried, logs)
-        excused_logs, of_excused = None, list[Row]()
-        if slice_.may_excuse:
-            excused_logs = self._kept(_excused(slice_, carried, others))
-            of_excused = _said(excused_logs.withColumns(_of_excused()))
-            logs = logs.join(excused_logs, list(KEY), "left_anti")
-        asked = self._kept(_asked(slice_.cut, logs, carried))
-        said = keyed(_of(asked, of_logs(slice_.all_rows)))
+        others = _told_by_others(slice_, carried)
+        held = self._kept(_held(slice_, carried, others))
+        every = held.select(*KEY, "topic", "is_new", "is_stale", "statement_hash").collect()
+        asked = self._asked(held, [row for row in every if row["statement_hash"] is None])
+        of_excused = [_excused(row) for row in every if row["statement_hash"] is not None]
+        said = keyed(_of(asked.ids, of_logs(slice_.all_rows)))
         said = said if others is None else said.unionByName(others)
         first = self._kept(self._first_look(slice_, asked, said))
         of_each = _said(first)
@@ -120,8 +131,10 @@ class Folding:
             judged = judged.unionByName(again)
             of_each = [each for each in of_each if each["late_ms"] is None] + _said(again)
         stated = judged.withColumn("state_run", F.lit(slice_.cut.run))
-        if excused_logs is not None:
+        if of_excused:
             columns = [each.name for each in RESULTS[STATEMENTS] if each.name not in ("run", "attempt")]
+            verdict = F.lit(Verdict.PASS.value).alias("verdict")
+            excused_logs = held.where(F.col("statement_hash").isNotNull()).select("*", verdict)
             stated = stated.select(*columns).unionByName(excused_logs.select(*columns))
         logs_own, excused_own = _real(of_each), _real(of_excused)
         is_real = F.col("cluster_id") != CLUSTER
@@ -133,20 +146,31 @@ class Folding:
             excused=len(excused_own),
         )
 
-    def _first_look(self, slice_: Slice, asked: DataFrame, said: DataFrame) -> DataFrame:
+    def _asked(self, held: DataFrame, rows: list[Row]) -> Asked:
+        """Those of all logs that are to be judged; where they are few, by name."""
+        few = len(rows) <= FEW_LOGS
+        told = [row.asDict() for row in rows]
+        logs = held.where(F.col("statement_hash").isNull()).select(*KEY, "topic", "is_new", "is_stale")
+        return Asked(
+            logs=F.broadcast(rows_of(held.sparkSession, told, _ASKED)) if few else logs,
+            ids=[f"{row['topic_id']}:{row['partition']}" for row in rows] if few else None,
+            new=sum(row["is_new"] for row in rows),
+            stale=sum(row["is_stale"] for row in rows),
+        )
+
+    def _first_look(self, slice_: Slice, asked: Asked, said: DataFrame) -> DataFrame:
         """Each log over what is carried of it; of one whose state is of an earlier run, from when on it is
         to be folded again."""
-        logs = asked.where("NOT is_stale")
+        logs = asked.logs.where("NOT is_stale")
         own = said.join(_named(logs), list(LOG_KEY), "left_semi")
         is_first = slice_.cut.previous is None
-        [counts] = asked.agg(
-            F.count_if("is_new").alias("new"), F.count_if("is_stale").alias("stale")
-        ).collect()
-        if counts["new"]:
+        if asked.new:
             ever = slice_.all_rows if is_first else told(until(self._events(), slice_.cut.end_offsets))
             own = own.unionByName(told_to(shared(ever), logs.where("is_new")))
-        states = self._of_before(STATE, slice_.before).select(*KEY, "state")
+        states = self._of_before(STATE, slice_.before, *KEY, "state")
         states = states.unionByName(slice_.canary.states.select(*KEY, "state"))
+        if asked.ids is not None:
+            states = states.join(logs.select(*KEY), list(KEY), "left_semi")
         tasks = logs.join(states, list(KEY), "left").select(
             *KEY,
             "topic",
@@ -155,9 +179,9 @@ class Folding:
             F.lit(False).alias("is_again"),
         )
         judged = each_log(own, tasks, slice_.task)
-        if not counts["stale"]:
+        if not asked.stale:
             return judged
-        stale = asked.where("is_stale").select(*KEY, "topic")
+        stale = asked.logs.where("is_stale").select(*KEY, "topic")
         first_said = said.join(_named(stale), list(LOG_KEY), "left_semi").groupBy(*LOG_KEY)
         since = first_said.agg(F.min("observed_at_ms").alias("late_ms")).select(
             *[F.col(f"log_{name}").alias(name) for name in KEY], "late_ms"
@@ -206,53 +230,68 @@ class Folding:
             after = [each for each in self._results.finished() if run < each["run"] < cut.run]
             if all(json.loads(each["counts"]).get("by_day", each["run"] == 1) for each in after):
                 events = events.where(is_from_day(self._results.run_row(run)["as_of_ms"]))
-        own = _of(logs, of_logs(told(events))).join(logs.select(*KEY), list(KEY), "left_semi")
+        own = _of(_ids(logs), of_logs(told(events))).join(logs.select(*KEY), list(KEY), "left_semi")
         return keyed(own).unionByName(told_to(shared(told(events)), logs))
 
-    def _of_before(self, name: str, before: Mapping[str, Any] | None) -> DataFrame:
-        return self._results.nothing(name) if before is None else self._results.of(name, before)
+    def _of_before(self, name: str, before: Mapping[str, Any] | None, *columns: str) -> DataFrame:
+        if before is None:
+            return self._results.nothing(name).select(*columns)
+        return self._results.of(name, before, *columns)
 
 
-def _told_by_others(slice_: Slice, carried: DataFrame, logs: DataFrame) -> DataFrame | None:
+def _told_by_others(slice_: Slice, carried: DataFrame) -> DataFrame | None:
     """What the slice tells logs beside their own events. New logs hear all that was ever said anyway."""
     found = None
     if (slice_.shared or slice_.canary.shared) and slice_.cut.previous is not None:
         # A slice that is known to have none of these is not read for the canary's.
         found = told_to(shared(slice_.all_rows if slice_.shared else slice_.canary.rows), carried)
     if slice_.has_new_gaps:
+        logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), carried)
         missing = gaps(slice_.emitters, "new_gaps", logs)
         found = missing if found is None else found.unionByName(missing)
     return found
 
 
-def _excused(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> DataFrame:
-    """Calm logs that nothing but their own events can concern in this run, as the screen states them."""
-    task = slice_.task
-    calm = carried.where(F.col("calm").isNotNull() & ~in_doubt(task.doubts))
+def _held(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> DataFrame:
+    """All logs; those that the screen excuses, with their statement: calm ones that nothing but their own
+    events can concern in this run. Stale: its last state is of a run before the last."""
+    task, previous = slice_.task, slice_.cut.previous
+    before = carried.withColumns({"topic_before": F.col("topic"), "is_known": F.lit(True)}).drop("topic")
+    both = before.join(slice_.logs, list(KEY), "full_outer").where("is_known OR topic IS NOT NULL")
+    may_excuse = F.lit(slice_.may_excuse) & ~in_doubt(task.doubts)
     if others is not None:
-        named = [F.col(f"log_{name}").alias(name) for name in KEY]
-        calm = calm.join(others.select(*named), list(KEY), "left_anti")
-    return excused(calm, slice_.logs, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
-
-
-def _asked(cut: Cut, logs: DataFrame, carried: DataFrame) -> DataFrame:
-    """Logs to be judged. Stale: its last state is of a run before the last."""
-    known = carried.select(*KEY, F.coalesce("state_run", F.lit(cut.previous)).alias("state_run"))
-    of_each = logs.join(known.withColumn("is_known", F.lit(True)), list(KEY), "left")
-    return of_each.select(
+        told = others.select(*[F.col(f"log_{name}").alias(name) for name in KEY]).distinct()
+        both = both.join(told.withColumn("is_told", F.lit(True)), list(KEY), "left")
+        may_excuse &= F.col("is_told").isNull()
+    both = both.withColumn("calm", F.when(may_excuse, F.col("calm")))
+    found = screened(both, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
+    is_excused = F.col("statement_hash").isNotNull()
+    last_run = F.coalesce("state_run", F.when(F.col("is_known"), F.lit(previous)))
+    return found.select(
         *KEY,
-        "topic",
+        F.when(is_excused, F.col("topic_before"))
+        .otherwise(F.greatest("topic", "topic_before"))
+        .alias("topic"),
         F.col("is_known").isNull().alias("is_new"),
-        F.coalesce(F.col("state_run") < (cut.previous or 0), F.lit(False)).alias("is_stale"),
+        F.coalesce(last_run < (previous or 0), F.lit(False)).alias("is_stale"),
+        "state_run",
+        F.col("after").alias("calm"),
+        F.when(is_excused, F.col("words")).alias("words"),
+        "statement",
+        "statement_hash",
     )
 
 
-def _of(logs: DataFrame, rows: DataFrame) -> DataFrame:
-    """Without most rows of other logs, where `logs` are few: they are left where the rows are read, and of a
+def _ids(logs: DataFrame) -> list[str] | None:
+    """What events call them, if they are few."""
+    named = logs.select(log_id().alias("log_id")).distinct().limit(FEW_LOGS + 1).collect()
+    return [row["log_id"] for row in named] if len(named) <= FEW_LOGS else None
+
+
+def _of(ids: list[str] | None, rows: DataFrame) -> DataFrame:
+    """Without most rows of other logs, where `ids` are known: they are left where the rows are read, and of a
     day that is ordered by log most files are."""
-    ids = logs.select(log_id().alias("log_id")).distinct()
-    few = [row["log_id"] for row in ids.limit(FEW_LOGS + 1).collect()]
-    return rows.where(F.col("log_id").isin(few)) if len(few) <= FEW_LOGS else rows
+    return rows if ids is None else rows.where(F.col("log_id").isin(ids))
 
 
 def _named(logs: DataFrame) -> DataFrame:
@@ -271,13 +310,8 @@ def _real(said: list[Row]) -> list[Row]:
     return [each for each in said if each["cluster_id"] != CLUSTER]
 
 
-def _of_excused() -> dict[str, Any]:
-    """Of an excused log, as `_said` asks."""
-    return {
-        "late_ms": F.lit(None).cast("bigint"),
-        "is_again": F.lit(False),
-        "findings": F.lit("[]"),
-        "has_blast": F.lit(False),
-        "state": F.lit(None).cast("binary"),
-        "verdict": F.lit(Verdict.PASS.value),
-    }
+def _excused(row: Row) -> Row:
+    """Of an excused log, what `_said` tells of each."""
+    said = {name: row[name] for name in ("cluster_id", "statement_hash")}
+    verdict = Verdict.PASS.value
+    return Row(**said, late_ms=None, is_again=False, verdict=verdict, findings="[]", state=None)

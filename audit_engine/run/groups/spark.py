@@ -1,6 +1,6 @@
 """`one_log` and `one_emitter` over all logs and emitters, where the data is, Arrow in and out.
 
-    each_emitter  grouped: of an emitter a worker sees the words that its numbers fill
+    each_emitter  grouped: of an emitter a worker sees ranges of its numbers
     each_log      streamed: of a log a worker holds one batch of its rows, and its state. Rows come sorted:
 
                       what is asked of the log | its facts, by their own clocks | all that was said, in order
@@ -52,7 +52,7 @@ Emitter = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """What listening takes beside the words: by emitter, rows that came twice, and what borders on holes."""
+    """What listening takes beside numbers: by emitter, rows that came twice, and what borders on holes."""
 
     task: Task
     retired: frozenset[Emitter] = frozenset()
@@ -63,8 +63,8 @@ class Listeners:
         return replace(self, around=around)
 
 
-def each_emitter(words: DataFrame, known: DataFrame, listeners: Listeners) -> DataFrame:
-    """Each emitter of `words` or `known` by itself; `known` is what is carried."""
+def each_emitter(numbers: DataFrame, known: DataFrame, listeners: Listeners) -> DataFrame:
+    """Each emitter of `numbers` or `known` by itself; `known` is what is carried."""
     schema = _struct(_HEARD)
     arrow = to_arrow_schema(schema)
 
@@ -72,12 +72,12 @@ def each_emitter(words: DataFrame, known: DataFrame, listeners: Listeners) -> Da
         return pa.Table.from_pylist([_of_emitter(key, told, before, listeners)], schema=arrow)
 
     carried = known.select(*[F.col(name).alias(f"known_{name}") for name in known.columns])
-    own = words.groupBy(*EMITTER)
+    own = numbers.groupBy(*EMITTER)
     return own.cogroup(carried.groupBy(*[f"known_{name}" for name in EMITTER])).applyInArrow(listened, schema)
 
 
 def _of_emitter(
-    key: tuple[Any, ...], words: pa.Table, known: pa.Table, listeners: Listeners
+    key: tuple[Any, ...], numbers: pa.Table, known: pa.Table, listeners: Listeners
 ) -> dict[str, Any]:
     cluster_id, broker_id, component = (each.as_py() for each in key)
     rows = known.rename_columns([name.removeprefix("known_") for name in known.column_names]).to_pylist()
@@ -87,7 +87,7 @@ def _of_emitter(
         before = HeardBefore(state=row["state"], gaps=row["gaps"], findings=row["findings"])
     name = (cluster_id, broker_id, component)
     of_it = Slice(
-        said=said_of(broker_id, component, words.to_pylist()),
+        said=said_of(broker_id, component, numbers.to_pylist()),
         doubled=listeners.doubled.get(name, ()),
         around=listeners.around.get(name, {}),
         is_retired=name in listeners.retired,

@@ -1,51 +1,22 @@
-"""What an emitter said, out of what Spark summed up of it: words of 64 numbers, a bit for each that came.
+"""What an emitter said, out of what was summed up of it.
 
-    one row a run           its numbers, as words of 64; those of logs that are not told which (`elsewhere`);
-                            how far a heartbeat says that it had counted (`told_to`)
-    one row a run and log   its numbers of one log, as `ranges`: starts and ends, one behind the other
+    one row a run           its numbers, as `ranges`; those of logs that are not told which (`elsewhere`); how
+                            far a heartbeat says that it had counted (`told_to`)
+    one row a run and log   its numbers of one log
 
-So an emitter's day is a row for each log, in whatever order and however often its events were delivered.
+Ranges are starts and ends, one behind the other. So an emitter's day is a row for each log, in whatever order
+and however often its events were delivered.
 
-Owns the way from words to spans. Invariant: it is what `rules.machine.emitters.summed` makes of the events.
+Owns the way from rows to spans. Invariant: it is what `rules.machine.emitters.summed` makes of the events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from rules.machine.emitters import RunSaid, Said
-from rules.machine.spans import Spans, join, normal
-
-WORD_BITS = 64
-FULL = -1  # all bits of a signed word
-_AT_ONCE = 1 << 14  # words that are taken apart, each bit a byte
-
-
-def spans_of(words: Iterable[int], bits: Iterable[int]) -> Spans:
-    """The numbers whose bits are set, in words of any order; a word may come several times."""
-    of_words, of_bits = np.fromiter(words, np.int64), np.fromiter(bits, np.int64)
-    order = np.argsort(of_words, kind="stable")
-    of_words, first = np.unique(of_words[order], return_index=True)
-    of_bits = np.bitwise_or.reduceat(of_bits[order], first)
-    parts = [
-        _spans(of_words[at : at + _AT_ONCE], of_bits[at : at + _AT_ONCE])
-        for at in range(0, len(of_words), _AT_ONCE)
-    ]
-    return join(*parts)
-
-
-def _spans(words: Any, bits: Any) -> Spans:
-    if bool((bits == FULL).all()) and bool((np.diff(words) == 1).all()):
-        return ((int(words[0]) * WORD_BITS, (int(words[-1]) + 1) * WORD_BITS),)
-    little = bits.astype("<i8").view(np.uint8).reshape(-1, WORD_BITS // 8)
-    at, bit = np.nonzero(np.unpackbits(little, axis=1, bitorder="little"))
-    numbers = words[at] * WORD_BITS + bit
-    breaks = [-1, *np.flatnonzero(np.diff(numbers) != 1).tolist(), len(numbers) - 1]
-    return normal((int(numbers[one + 1]), int(numbers[other]) + 1) for one, other in pairwise(breaks))
+from rules.machine.spans import Spans, normal
 
 
 def said_of(broker_id: int, component: str, rows: Iterable[Mapping[str, Any]]) -> Said | None:
@@ -72,7 +43,7 @@ def said_of(broker_id: int, component: str, rows: Iterable[Mapping[str, Any]]) -
 
 
 def _run(row: Mapping[str, Any], log_numbers: Mapping[str, Spans]) -> RunSaid:
-    numbers = spans_of(row["words"], row["bits"])
+    numbers = _ranges(row["ranges"])
     return RunSaid(
         incarnation=row["incarnation"],
         numbers=numbers,

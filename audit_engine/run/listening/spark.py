@@ -1,8 +1,8 @@
-"""What is asked of the slice as a whole and of each emitter, of its digest: counts, and a bit a number.
+"""What is asked of the slice as a whole and of each emitter, of its digest: counts, and its numbers.
 
     digested  the slice, gone through once
     seen      what it comes to: what the gate and the run's counts are made of
-    heard     each emitter over what was carried of it; Python sees words, not events. Of AUD-02, rows are
+    heard     each emitter over what was carried of it; Python sees ranges, not events. Of AUD-02, rows are
               looked at one by one only where a number, or an act, came more than once and not the same
 
 Owns these aggregations. Invariant: what is heard is what `rules.machine.emitters.listen` hears.
@@ -33,11 +33,12 @@ HEARD = (*EMITTER, "is_silent", "watches_disks", "new_gaps", "findings", "holes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Of the slice as a whole. `left`: observed after the moment; `by_emitter` has what the gate asks of
-    each."""
+    """Of the slice as a whole. `left`: observed after the moment; `doubled`: words of which some number came
+    more than once; `by_emitter` has what the gate asks of each."""
 
     events: int
     left: int
+    doubled: int
     shared: int
     retirements: int
     first_ms: int
@@ -50,12 +51,14 @@ def seen(emitters: DataFrame) -> Seen:
         emitters.groupBy(*EMITTER)
         .agg(
             *[F.sum(name).alias(name) for name in ("events", "left", "shared", "retirements", "unread")],
+            F.sum(F.size("twice")).alias("doubled"),
             F.max("ahead_ms").alias("ahead_ms"),
             F.min("first_ms").alias("first_ms"),
         )
         .collect()
     )
-    counts = {name: sum(row[name] for row in rows) for name in ("events", "left", "shared", "retirements")}
+    names = ("events", "left", "doubled", "shared", "retirements")
+    counts = {name: sum(row[name] for row in rows) for name in names}
     return Seen(**counts, first_ms=min((row["first_ms"] for row in rows), default=0), by_emitter=rows)
 
 
@@ -86,7 +89,9 @@ def heard(
 ) -> tuple[DataFrame, list[Row]]:
     """Each emitter of the slice or of before, and what the run is told of it."""
     due = rows.where(F.col("observed_at_ms") <= task.as_of_ms)
-    again = [*_same_number(due, digested.emitters), *_same_act(due, digested.parts)]
+    again = _same_act(due, digested.parts)
+    if digested.seen.doubled:
+        again += _same_number(due, digested.emitters)
     listeners = Listeners(
         task=task,
         retired=retired_emitters(rows) if digested.seen.retirements else frozenset(),
@@ -111,7 +116,8 @@ def _summed(digested: Digested) -> DataFrame:
     own = digested.emitters.where("events > `left`").select(
         *RUN,
         F.lit(None).cast("string").alias("log"),
-        *("words", "bits", "last_ms", "watches_disks", "told_to", "follows", "elsewhere"),
+        F.col("numbers").alias("ranges"),
+        *("last_ms", "watches_disks", "told_to", "follows", "elsewhere"),
     )
     each = digested.logs.select("cluster_id", log_id().alias("log"), F.explode("told").alias("told"))
     of_logs = each.where(F.size("told.numbers") > 0).select(
@@ -150,8 +156,6 @@ def _around(
 def _same_number(due: DataFrame, emitters: DataFrame) -> list[Row]:
     """Those that came under one number with several contents."""
     words = twice(emitters)
-    if words.isEmpty():
-        return []
     number = (*_SPEAKER, "emitter_seq")
     words = words.select(*[F.col(name).alias(f"of_{name}") for name in words.columns])
     same = [F.col(one) == F.col(f"of_{name}") for one, name in zip(_SPEAKER, RUN, strict=True)]

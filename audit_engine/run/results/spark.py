@@ -32,6 +32,11 @@ from audit_engine.tables.spark import CONFLICTS
 APP_ID = "seawall.audit.run"
 
 
+def rows_of(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str) -> DataFrame:
+    """A few rows that the driver has, through one literal: no Python worker. `schema`: NAME: TYPE, ..."""
+    return spark.range(1).select(F.inline(F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{schema}>>")))
+
+
 class Results:
     """All tables of results under `root`; one that nobody wrote to yet is empty."""
 
@@ -55,15 +60,16 @@ class Results:
         return self.rows(name, [])
 
     def rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-        """Rows that the driver has, with the table's columns. Through one literal: no Python worker."""
-        told = json.dumps([{each.name: row.get(each.name) for each in RESULTS[name]} for row in rows])
-        kind = ", ".join(f"{each.name}: {each.sql_type}" for each in RESULTS[name])
-        return self._spark.range(1).select(F.inline(F.from_json(F.lit(told), f"ARRAY<STRUCT<{kind}>>")))
+        """Rows that the driver has, with the table's columns."""
+        told = [{each.name: row.get(each.name) for each in RESULTS[name]} for row in rows]
+        return rows_of(
+            self._spark, told, ", ".join(f"{each.name}: {each.sql_type}" for each in RESULTS[name])
+        )
 
-    def of(self, name: str, row: Mapping[str, Any]) -> DataFrame:
-        """What the run of this row left in a table."""
+    def of(self, name: str, row: Mapping[str, Any], *columns: str) -> DataFrame:
+        """What the run of this row left in a table; these columns of it, or all: others are not read."""
         counts = (F.col("run") == row["run"]) & (F.col("attempt") == row["attempt"])
-        return apart(self._spark, self.table(name).where(counts))
+        return apart(self._spark, self.table(name).where(counts).select(*(columns or ("*",))))
 
     def finished(self) -> list[dict[str, Any]]:
         """The rows of all finished runs, the newest first; read once, until this one writes its own."""

@@ -24,31 +24,30 @@ def excused(carried: DataFrame, logs: DataFrame, *, from_ms: int, as_of_ms: int)
     Those that are excused, with their statement and what is carried on.
     """
     both = carried.join(logs.select(*KEY, "told"), list(KEY), "left")
+    found = screened(both, from_ms=from_ms, as_of_ms=as_of_ms).where(F.col("after").isNotNull())
+    of_it = ("statement", "statement_hash")
+    return found.select(*KEY, "topic", "state_run", F.col("after").alias("calm"), "words", *of_it)
+
+
+def screened(both: DataFrame, *, from_ms: int, as_of_ms: int) -> DataFrame:
+    """Logs with `calm` and `words` as they are carried and `told` as the digest has it, each null where there
+    is none; `after`, what is carried on, and its statement: null where it is not excused."""
     calm = F.col("calm")
-    told = F.coalesce(F.col("told"), F.array().cast(logs.schema["told"].dataType))
+    told = F.coalesce(F.col("told"), F.array().cast(both.schema["told"].dataType))
     is_excused = F.forall(told, lambda each: _agrees(each, calm)) & (_until(calm, told) > as_of_ms)
-    after = both.where(is_excused).withColumn("calm", _advanced(calm, told))
-    words = F.col("words")
+    found = both.withColumn("after", F.when(calm.isNotNull() & is_excused, _advanced(calm, told)))
+    words = F.when(F.col("after").isNotNull(), F.col("words"))
     numbers_put = {
         AS_OF: F.lit(as_of_ms),
         FROM: F.lit(from_ms),
-        EVENTS: F.col("calm.events"),
-        WATERMARK: F.col("calm.watermark"),
+        EVENTS: F.col("after.events"),
+        WATERMARK: F.col("after.watermark"),
     }
     for place, number in numbers_put.items():
         text = number.cast("string")
         words = F.replace(F.replace(words, F.lit(f'"{place}"'), text), F.lit(place), text)
-    stated = after.withColumn("statement", words)
-    return stated.select(
-        *KEY,
-        "topic",
-        "state_run",
-        "calm",
-        "words",
-        F.lit("PASS").alias("verdict"),
-        "statement",
-        F.sha2("statement", 256).alias("statement_hash"),
-    )
+    found = found.withColumn("statement", words)
+    return found.withColumn("statement_hash", F.sha2("statement", 256))
 
 
 def _is_of(each: Column, known: Column) -> Column:

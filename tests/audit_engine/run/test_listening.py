@@ -1,4 +1,4 @@
-"""Emitters are heard natively, by words of their numbers: the same as number by number."""
+"""Emitters are heard natively, by ranges of their numbers: the same as number by number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from audit_engine.run.evidence.spark import told
 from audit_engine.run.kept.spark import Kept
-from audit_engine.run.listening import WORD_BITS, said_of, spans_of
+from audit_engine.run.listening import said_of
 from audit_engine.run.listening.spark import digested, heard
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.results.spark import Results
@@ -33,35 +30,7 @@ from tests.audit_engine.run.test_run import beats, moved
 from tests.rules.machine.histories import HOUR_MS, TERMS, fixture
 from tests.rules.machine.random_days import random_history
 
-NUMBERS = st.lists(st.integers(0, 300) | st.integers(64 * 20_000, 64 * 20_000 + 200), min_size=1)
 HISTORIES = 40
-
-
-def words(numbers: Iterable[int]) -> dict[int, int]:
-    """As Spark sums them up: signed words of 64 bits."""
-    found: dict[int, int] = defaultdict(int)
-    for each in numbers:
-        found[each // WORD_BITS] |= 1 << each % WORD_BITS
-    return {word: bits - (1 << WORD_BITS) if bits >> 63 else bits for word, bits in found.items()}
-
-
-@given(numbers=NUMBERS, data=st.data())
-def test_words_are_the_numbers_in_them(numbers: list[int], data: st.DataObject) -> None:
-    """Whatever the order of the words, and also where one comes in two rows."""
-    rows = [*words(numbers).items(), *words(numbers[::2]).items()]
-    shuffled = data.draw(st.permutations(rows))
-
-    assert spans_of(*zip(*shuffled, strict=True)) == normal((each, each + 1) for each in numbers)
-
-
-@pytest.mark.slow
-def test_a_long_run_of_numbers_is_one_span() -> None:
-    """Millions of numbers without a hole, from the middle of a word to the middle of another."""
-    for first, end in ((0, 64), (5, 3_000_007), (64, 1_048_640), (1, 63)):
-        ends = {first // WORD_BITS, (end - 1) // WORD_BITS}
-        edges = words(each for each in range(first, end) if each // WORD_BITS in ends)
-        rows = {word: edges.get(word, -1) for word in range(min(ends), max(ends) + 1)}
-        assert spans_of(rows.keys(), rows.values()) == ((first, end),)
 
 
 def rows_of(said: Iterable[Told]) -> list[dict[str, Any]]:
@@ -72,13 +41,11 @@ def rows_of(said: Iterable[Told]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for incarnation, own in runs.items():
         beats = [each.event.last_seq + 1 for each in own if isinstance(each.event, Heartbeat)]
-        of_run = words(each.seq for each in own)
         found.append(
             {
                 "incarnation": incarnation,
                 "log": None,
-                "words": [*of_run],
-                "bits": [*of_run.values()],
+                "ranges": [end for span in normal((each.seq, each.seq + 1) for each in own) for end in span],
                 "last_ms": max(each.observed_at_ms for each in own),
                 "watches_disks": any(isinstance(each.event, LogBaseline) for each in own),
                 "follows": [part for each in own if each.follows for part in each.follows],
@@ -108,7 +75,7 @@ def maimed(said: list[Told], chance: random.Random) -> list[Told]:
     return found
 
 
-def test_what_is_summed_up_of_words_is_what_was_said() -> None:
+def test_what_is_summed_up_is_what_was_said() -> None:
     """Random days, maimed, with new runs of emitters that say which they follow."""
     for seed in range(150):
         chance = random.Random(seed)

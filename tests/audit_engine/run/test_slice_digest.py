@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from audit_engine.run.digest import spark as digest_module
 from audit_engine.run.digest.spark import digest, of_emitters, of_logs, twice, unlike
 from audit_engine.run.evidence.spark import told
-from audit_engine.run.listening import WORD_BITS, spans_of
 from audit_engine.run.screen import PLAIN
 from audit_engine.tables.columns import EVENTS
 from rules.events import Heartbeat, LogBaseline, LogEvent
@@ -111,13 +110,13 @@ def all_of(seen: DataFrame) -> tuple[Any, ...]:
     emitters = {}
     for row in of_emitters(seen).collect():
         counts = row.asDict()
-        words, bits, together = (counts.pop(name) for name in ("words", "bits", "counts"))
+        numbers = counts.pop("numbers")
         ends, follows = counts.pop("elsewhere"), counts.pop("follows")
         pairs = [*zip(follows[::2], follows[1::2], strict=True)]
         emitters[row[:4]] = (
             str(counts),
-            spans_of(words, bits) if words else (),
-            sum(together),
+            [*zip(numbers[::2], numbers[1::2], strict=True)],
+            sorted(counts.pop("twice")),
             normal(zip(ends[::2], ends[1::2], strict=True)),
             sorted(set(pairs)),
         )
@@ -164,8 +163,10 @@ def test_it_is_what_the_events_say(
             run = (cluster, *speaker)
             row = own_numbers[run]
             due = [each for each in own if each.speaker == speaker and each.observed_at_ms <= as_of_ms]
-            assert row["events"] - row["left"] == len(due) == sum(row["counts"])
-            assert {n // WORD_BITS for n in (each.seq for each in due)} == set(row["words"])
+            numbers = Counter(each.seq for each in due)
+            assert row["events"] - row["left"] == len(due)
+            assert row["numbers"] == [end for span in normal((n, n + 1) for n in numbers) for end in span]
+            assert sorted(row["twice"]) == sorted({n // 64 for n, count in numbers.items() if count > 1})
             told_to = [each.event.last_seq + 1 for each in due if isinstance(each.event, Heartbeat)]
             assert row["told_to"] == max(told_to, default=None)
     assert whole[2], "some number came twice"
