@@ -50,13 +50,19 @@ class Body:
     def read(self, members: Mapping[str, Json]) -> tuple[dict[str, Any], dict[str, Json]]:
         """The fields' values, and what is not known here. Raises NotRead."""
         values: dict[str, Any] = {}
-        for name, reader in self.readers.items():
-            if name in members:
-                values[name] = _named(name, reader, members[name])
-            elif name in self.optional:
-                values[name] = None
-            else:
-                raise NotRead(f"{name} is missing")
+        name = ""
+        try:
+            for name, reader in self.readers.items():
+                if name in members:
+                    values[name] = reader(members[name])
+                elif name in self.optional:
+                    values[name] = None
+                else:
+                    raise NotRead("is missing")
+        except NotRead as wrong:
+            raise NotRead(f"{name} {wrong}") from None
+        if members.keys() <= self.readers.keys():
+            return values, {}
         return values, {name: value for name, value in members.items() if name not in self.readers}
 
 
@@ -99,6 +105,8 @@ def _reader(hint: Any) -> Read:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         [inner] = [each for each in arguments if each is not type(None)]
+        if inner is int:
+            return _integer_or_none
         read = _reader(inner)
         return lambda value: None if value is None else read(value)
     if origin is tuple:
@@ -120,6 +128,10 @@ def _integer(value: Json) -> int:
     return value
 
 
+def _integer_or_none(value: Json) -> int | None:
+    return None if value is None else _integer(value)
+
+
 def _exactly(kind: type) -> Read:
     def read(value: Json) -> Any:
         if type(value) is not kind:
@@ -130,11 +142,13 @@ def _exactly(kind: type) -> Read:
 
 
 def _enum_reader(kind: type[Enum]) -> Read:
+    known = {each.value: each for each in kind}
+
     def read(value: Json) -> Enum:
-        try:
-            return kind(value)
-        except ValueError:
-            raise NotRead("has a value that is not known here") from None
+        found = known.get(value) if isinstance(value, str) else None
+        if found is None:
+            raise NotRead("has a value that is not known here")
+        return found
 
     return read
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,6 +33,25 @@ def test_a_delta_table_is_written_changed_and_read(spark: SparkSession, tmp_path
 
     assert sorted(row.id for row in now.collect()) == list(range(15))
     assert before.count() == 10
+
+
+def test_a_session_starts_where_the_environment_asks_for_a_collector(tmp_path: Path) -> None:
+    """Two of them in its options, and no JVM would start: in each of the ways to ask for one."""
+    starts = f"""
+from pathlib import Path
+from seawall.spark import spark_session
+spark = spark_session(Path({str(tmp_path)!r}))
+print(spark.conf.get("spark.driver.defaultJavaOptions"), spark.range(7).count())
+"""
+    for name, asked, told in (
+        ("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", " 7"),
+        ("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC 7"),
+    ):
+        environment = {**os.environ, name: asked}
+        found = subprocess.run(
+            [sys.executable, "-c", starts], env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert found.stdout.splitlines()[-1:] == [told], found.stderr
 
 
 def test_times_are_utc_whatever_the_machine_says(spark: SparkSession) -> None:
