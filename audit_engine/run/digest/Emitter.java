@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 /** Of one emitter's run: counts of all rows, and of what was observed in time its numbers. */
 final class Emitter {
     final Name name;
+    final int number; // among a task's emitters
     final Ranges elsewhere = new Ranges(); // numbers of logs that are not to be told which
     private final Words words = new Words();
     private final Longs follows = new Longs();
@@ -20,8 +21,9 @@ final class Emitter {
     private long toldTo = EventRow.NONE;
     private boolean watchesDisks = false;
 
-    Emitter(Name name) {
+    Emitter(Name name, int number) {
         this.name = name;
+        this.number = number;
     }
 
     void count(EventRow row, boolean isDue) {

@@ -4,6 +4,8 @@ import java.util.Arrays;
 
 /** Whole numbers behind each other, small ones, of either sign, in few bytes. */
 class Packed {
+    private static final int LONGEST = 10;
+
     private byte[] bytes;
     private int at = 0;
 
@@ -12,15 +14,29 @@ class Packed {
     }
 
     void write(long value) {
-        if (at + 10 > bytes.length) {
-            bytes = Arrays.copyOf(bytes, 2 * bytes.length + 10);
+        if (at + LONGEST > bytes.length) {
+            bytes = Arrays.copyOf(bytes, 2 * bytes.length + LONGEST);
         }
+        at = write(bytes, at, value);
+    }
+
+    /** Where the next goes. */
+    static int write(byte[] bytes, int at, long value) {
         long left = (value << 1) ^ (value >> 63);
         while ((left & ~0x7FL) != 0) {
             bytes[at++] = (byte) ((left & 0x7F) | 0x80);
             left >>>= 7;
         }
         bytes[at++] = (byte) left;
+        return at;
+    }
+
+    void append(byte[] from, int begin, int end) {
+        if (at + end - begin > bytes.length) {
+            bytes = Arrays.copyOf(bytes, 2 * (at + end - begin));
+        }
+        System.arraycopy(from, begin, bytes, at, end - begin);
+        at += end - begin;
     }
 
     long read() {
@@ -36,11 +52,7 @@ class Packed {
 
     void writeBytes(byte[] value) {
         write(value.length);
-        if (at + value.length > bytes.length) {
-            bytes = Arrays.copyOf(bytes, 2 * (at + value.length));
-        }
-        System.arraycopy(value, 0, bytes, at, value.length);
-        at += value.length;
+        append(value, 0, value.length);
     }
 
     byte[] readBytes() {
@@ -55,11 +67,6 @@ class Packed {
 
     int size() {
         return at;
-    }
-
-    /** Nothing but a look, at where the next is written. */
-    long lookAt() {
-        return bytes[Math.min(at, bytes.length - 1)];
     }
 
     void setWritten(byte[] value) {

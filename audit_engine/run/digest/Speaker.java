@@ -2,6 +2,7 @@ package io.seawall.audit;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -11,7 +12,7 @@ final class Speaker implements Comparable {
     static final int SPREADS = 5; // epoch, the replica's broker, life, log start, local start
     static final int MARK = SPREADS; // the watermark's own spread comes behind those
     private static final long NONE = EventRow.NONE;
-    private static final long UNSAID = Long.MIN_VALUE + 1; // what no row says
+    static final long UNSAID = Long.MIN_VALUE + 1; // what no row says
 
     final Name name;
     long falls = 0;
@@ -19,15 +20,9 @@ final class Speaker implements Comparable {
     private long plain = 0;
     private boolean isWhole = true; // with its readings
     private long newestLeastMs = Long.MAX_VALUE;
-    private long epoch = UNSAID; // of the event before, as the next ones
-    private long replica = UNSAID;
-    private long life = UNSAID;
-    private long start = UNSAID;
-    private long localStart = UNSAID;
     private final long[] least = new long[SPREADS + 1]; // those five, and the watermark
     private final long[] most = new long[SPREADS + 1];
     private ArrayList stretches = new ArrayList(1);
-    private Stretch last;
 
     Speaker(Name name) {
         this.name = name;
@@ -71,49 +66,19 @@ final class Speaker implements Comparable {
         }
     }
 
-    /** Nothing but a look, at what is to be looked at soon. */
-    long lookAt() {
-        return events + (last == null ? 0 : last.lookAt());
+    void count(long ofEvents, long ofPlain, long leastNewestMs) {
+        events = ofEvents;
+        plain = ofPlain;
+        newestLeastMs = leastNewestMs;
     }
 
-    /** What comes back is about how much more is held. */
-    long take(TaskDigest.Said said, boolean isAudited) {
-        events++;
-        plain += said.isPlain && isAudited ? 1 : 0;
-        newestLeastMs = said.newestMs == EventRow.NONE ? newestLeastMs : Math.min(newestLeastMs, said.newestMs);
-        stand(said.epoch, said.replica, said.life, said.start, said.localStart);
-        if (said.number == EventRow.NONE) {
-            return 0;
-        }
-        long more = 8;
-        if (last == null || !last.goesOn(said.number, said.seq, said.observedMs)) {
-            last = new Stretch(said.number, said.seq, said.observedMs);
-            stretches.add(last);
-            more = 160;
-        }
-        last.take(said.number, said.seq, said.observedMs, said.watermark);
-        return more;
+    void spread(int at, long theLeast, long theMost) {
+        least[at] = Math.min(least[at], theLeast);
+        most[at] = Math.max(most[at], theMost);
     }
 
-    /** Nearly always as before. */
-    private void stand(long nowEpoch, long nowReplica, long nowLife, long nowStart, long nowLocalStart) {
-        if (nowEpoch == epoch
-            && nowReplica == replica
-            && nowLife == life
-            && nowStart == start
-            && nowLocalStart == localStart) {
-            return;
-        }
-        epoch = nowEpoch;
-        replica = nowReplica;
-        life = nowLife;
-        start = nowStart;
-        localStart = nowLocalStart;
-        spread(0, epoch);
-        spread(1, replica);
-        spread(2, life);
-        spread(3, start);
-        spread(4, localStart);
+    List stretches() {
+        return stretches;
     }
 
     void spread(int at, long value) {

@@ -9,15 +9,12 @@ final class Stretch extends Packed implements Comparable {
     long lastMs;
     private final long firstSeq;
     private long lastSeq;
-    private long readMs;
-    private long watermark = 0;
 
     Stretch(long number, long seq, long atMs) {
-        super(new byte[16]);
+        super(null);
         firstNumber = number;
         firstSeq = seq;
         firstMs = atMs;
-        readMs = atMs;
     }
 
     Stretch(Packed packed) {
@@ -49,16 +46,11 @@ final class Stretch extends Packed implements Comparable {
         return goesOn(other.firstNumber, other.firstSeq, other.firstMs);
     }
 
-    void take(long number, long seq, long atMs, long mark) {
+    void end(long number, long seq, long atMs, Packed readings) {
         lastNumber = number;
         lastSeq = seq;
         lastMs = atMs;
-        if (mark != EventRow.NONE) {
-            write(atMs - readMs);
-            write(mark - watermark);
-            readMs = atMs;
-            watermark = mark;
-        }
+        setWritten(readings.written());
     }
 
     public int compareTo(Object of) {

@@ -33,7 +33,7 @@ final class TaskDigest implements Iterator {
     private final Map clusters = new HashMap(); // each name once
     private final Map emitters = new HashMap();
     private final Emitter[] recent = new Emitter[64];
-    private Logs logs = new Logs();
+    private Speakers speakers = new Speakers();
     private final Map acts = new HashMap(); // by cluster
     private final Name asked = new Name();
     private final Said[] waiting = new Said[AT_ONCE];
@@ -111,30 +111,25 @@ final class TaskDigest implements Iterator {
 
     private void addThem() {
         for (int n = 0; n < count; n++) {
-            near += logs.lookAt(waiting[n].place);
+            near += speakers.lookFor(waiting[n].place);
+        }
+        for (int n = 0; n < count; n++) {
+            near += speakers.lookNear(waiting[n].place);
         }
         for (int n = 0; n < count; n++) {
             Said said = waiting[n];
-            int before = logs.size;
-            said.log = logs.of(said);
-            held += logs.size == before ? 0 : 256;
+            int before = speakers.size;
+            said.speaker = speakers.of(said);
+            held += speakers.size == before ? 0 : 512;
+        }
+        for (int n = 0; n < count; n++) {
+            near += speakers.lookAt(waiting[n].speaker);
         }
         for (int n = 0; n < count; n++) {
             Said said = waiting[n];
+            boolean isAudited = speakers.call(said.speaker, said, kinds);
             if (said.isDue) {
-                said.speaker = said.log.speaker(said.emitter);
-            }
-        }
-        for (int n = 0; n < count; n++) {
-            if (waiting[n].isDue) {
-                near += waiting[n].speaker.lookAt();
-            }
-        }
-        for (int n = 0; n < count; n++) {
-            Said said = waiting[n];
-            boolean isAudited = said.log.call(said.topic, said.nameEnds, kinds);
-            if (said.isDue) {
-                held += said.speaker.take(said, isAudited);
+                held += speakers.take(said.speaker, said, isAudited);
             }
         }
         count = 0;
@@ -159,7 +154,7 @@ final class TaskDigest implements Iterator {
             } else {
                 name.cluster = known;
             }
-            found = new Emitter(name);
+            found = new Emitter(name, emitters.size());
             emitters.put(name, found);
             held += 512;
         }
@@ -180,13 +175,13 @@ final class TaskDigest implements Iterator {
         for (Iterator each = emitters.values().iterator(); each.hasNext(); ) {
             out.add(((Emitter) each.next()).row());
         }
-        logs.addRows(readingsMax, out);
+        speakers.addRows(readingsMax, out);
         for (Iterator each = acts.entrySet().iterator(); each.hasNext(); ) {
             Map.Entry of = (Map.Entry) each.next();
             ((Acts) of.getValue()).addRows((UTF8String) of.getKey(), out);
         }
         emitters.clear();
-        logs = new Logs();
+        speakers = new Speakers();
         acts.clear();
         Arrays.fill(recent, null);
         held = 0;
@@ -194,13 +189,13 @@ final class TaskDigest implements Iterator {
 
     /** What a row says of a log, until it is added to what is known of it. */
     static final class Said {
-        final Ends topicEnds = new Ends();
+        final Ends idEnds = new Ends();
         final Ends nameEnds = new Ends();
         Emitter emitter;
         UTF8String topicId;
         UTF8String topic;
         int partition;
-        long place; // a hash of both
+        long place; // a hash of all that names its speaker
         boolean isDue;
         boolean isPlain;
         long number;
@@ -213,19 +208,18 @@ final class TaskDigest implements Iterator {
         long life;
         long start;
         long localStart;
-        Log log;
-        Speaker speaker;
+        int speaker;
 
         void set(EventRow row, Emitter of, boolean due) {
             emitter = of;
             topicId = row.topicId();
             topic = row.topic();
             partition = row.partition();
-            topicEnds.set(topicId);
+            idEnds.set(topicId);
             if (topic != null) {
                 nameEnds.set(topic);
             }
-            place = Logs.placeOf(topicEnds, partition);
+            place = Speakers.placeOf(idEnds, partition, of);
             isDue = due;
             isPlain = row.isPlain;
             number = row.isRead ? row.logSeq : EventRow.NONE;
