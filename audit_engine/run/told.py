@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 from audit_engine.wire import Emitter, Envelope, Follows, encode
 from audit_engine.wire.bodies import NotRead
-from audit_engine.wire.codec import BODIES, event_of
-from audit_engine.wire.envelope import Unread
+from audit_engine.wire.codec import BODIES, Placed, event_of
 from rules.events import Event, LogEvent
 from rules.machine import Speaker, Told
 
@@ -40,6 +40,9 @@ COLUMNS = (
     "observed_at_ms",
     "is_read",
 )
+
+
+_PLACED = itemgetter(*Placed._fields[:-1])  # all but the body
 
 
 def told_of(row: Mapping[str, Any]) -> Told:
@@ -88,20 +91,8 @@ def _follows(row: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _event(row: Mapping[str, Any]) -> Event | None:
-    said = Unread(
-        kind=row["kind"],
-        event_id=row["event_id"],
-        occurred_at_ms=row["occurred_at_ms"],
-        cluster_id=row["cluster_id"],
-        topic_id=row["topic_id"],
-        topic=row["topic"],
-        partition=row["partition"],
-        leader_epoch=row["leader_epoch"],
-        body=json.loads(row["body"] or "{}"),
-        why="",
-    )
     try:
-        return event_of(said)
+        return event_of(row["kind"], Placed._make((*_PLACED(row), json.loads(row["body"] or "{}"))))
     except NotRead:
         return None
 

@@ -12,8 +12,9 @@ Owns this form. Invariant: of a record whose envelope is readable nothing is ref
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from audit_engine.errors import EventMalformed, EventTooNew
 from audit_engine.wire.bodies import PLACE, Body, NotRead, body_of
@@ -127,29 +128,42 @@ def _event(fields: Fields) -> tuple[Event | Unread, dict[str, Json]]:
         return replace(unread, why=str(wrong)), {}
 
 
-def event_of(unread: Unread) -> Event:
+class Placed(NamedTuple):
+    """What an event says beside its kind: as `Unread` has it."""
+
+    event_id: str
+    occurred_at_ms: int
+    cluster_id: str
+    topic_id: str | None
+    topic: str | None
+    partition: int | None
+    leader_epoch: int | None
+    body: Mapping[str, Json]
+
+
+def event_of(kind: str, said: Placed) -> Event:
     """The event that its place and body say. Raises NotRead."""
-    body = BODIES.get(unread.kind)
+    body = BODIES.get(kind)
     if body is None:
         raise NotRead("the kind is not known here")
-    return _known(body, unread)[0]
+    return _known(body, said)[0]
 
 
-def _known(body: Body, unread: Unread) -> tuple[Event, dict[str, Json]]:
+def _known(body: Body, unread: Unread | Placed) -> tuple[Event, dict[str, Json]]:
     place = _log(unread) if issubclass(body.kind, LogEvent) else _no_log(body, unread)
     values, left = body.read(unread.body)
     named: dict[str, Any] = {**place, **values}
     return body.kind(event_id=unread.event_id, occurred_at_ms=unread.occurred_at_ms, **named), left
 
 
-def _log(unread: Unread) -> dict[str, Any]:
+def _log(unread: Unread | Placed) -> dict[str, Any]:
     topic_id, topic, partition, epoch = unread.topic_id, unread.topic, unread.partition, unread.leader_epoch
     if topic_id is None or topic is None or partition is None or epoch is None:
         raise NotRead("it names no log, and this kind is about one")
     return {"log": LogId(unread.cluster_id, topic_id, partition), "topic": topic, "leader_epoch": epoch}
 
 
-def _no_log(body: Body, unread: Unread) -> dict[str, Any]:
+def _no_log(body: Body, unread: Unread | Placed) -> dict[str, Any]:
     place = {name: getattr(unread, name) for name in PLACE}
     for name, value in place.items():
         if value is None and not body.place.get(name, True):

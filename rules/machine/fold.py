@@ -265,11 +265,12 @@ def _position(told: Told) -> tuple[int, tuple[int, str, int], int]:
 
 
 def _is_heard(state: LogState, told: Told) -> bool:
-    if told.log_seq is None:
+    heard = None if told.log_seq is None else state.heard.get(str(told.speaker))
+    if told.log_seq is None or not heard or told.log_seq >= heard[-1][1]:
         return False
-    return any(
-        start <= told.log_seq < end for start, end in state.heard.get(str(told.speaker), ())
-    ) and isinstance(told.event, (LogEvent, type(None)))
+    return any(start <= told.log_seq < end for start, end in heard) and isinstance(
+        told.event, (LogEvent, type(None))
+    )
 
 
 def _hear(state: LogState, told: Told, terms: Terms) -> None:

@@ -16,7 +16,7 @@ Invariant: the order is a function of the set of what was said.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,6 +44,10 @@ TIER_FACTS: Kinds = (
     LeadershipClaimed,
 )
 KRAFT_FACTS: Kinds = (LeaderChanged, IsrChanged)
+_CLOCKS = (TIER_FACTS, KRAFT_FACTS)
+_CLOCK_OF: Mapping[type[Event | None], int] = {
+    kind: clock for clock, kinds in enumerate(_CLOCKS) for kind in kinds
+}
 
 
 class Speaker(NamedTuple):
@@ -96,10 +100,10 @@ def in_line(facts: Iterable[Told], said: Iterable[Told]) -> Iterator[Told]:
     `said` that have a clock of their own. What is numbered in the log may come twice, side by side or not:
     who folds it knows what was heard."""
     once = {(each.speaker, each.seq): each for each in reversed([*facts])}
-    waiting = [
-        deque(sorted((each for each in once.values() if _own_clock(each, kinds) is not None), key=_by(kinds)))
-        for kinds in (TIER_FACTS, KRAFT_FACTS)
-    ]
+    waiting: tuple[deque[Told], ...] = tuple(
+        deque(sorted((each for each in once.values() if _clock_of(each) == clock), key=_by_own_clock))
+        for clock in range(len(_CLOCKS))
+    )
     seen: set[tuple[Speaker, int]] = set()
     last: tuple[Speaker, int] | None = None
     for each in said:
@@ -110,12 +114,12 @@ def in_line(facts: Iterable[Told], said: Iterable[Told]) -> Iterator[Told]:
         last = number
         if is_fact or each.log_seq is None:
             seen.add(number)
-        clock = next((at for at, kinds in enumerate((TIER_FACTS, KRAFT_FACTS)) if _is_of(each, kinds)), None)
+        clock = _clock_of(each)
         yield each if clock is None or not waiting[clock] else waiting[clock].popleft()
 
 
 def has_own_clock(told: Told) -> bool:
-    return _is_of(told, TIER_FACTS) or _is_of(told, KRAFT_FACTS)
+    return _clock_of(told) is not None
 
 
 def concerns(event: Event, log: LogId, topic: str) -> bool:
@@ -134,14 +138,11 @@ def concerns(event: Event, log: LogId, topic: str) -> bool:
     return getattr(event, "topic", None) in (None, topic)
 
 
-def _by(kinds: Kinds) -> Callable[[Told], tuple[int, Order]]:
-    return lambda each: (_own_clock(each, kinds) or 0, each.order)
+def _by_own_clock(told: Told) -> tuple[int, Order]:
+    return (getattr(told.event, "metadata_offset", None) or 0, told.order)
 
 
-def _is_of(told: Told, kinds: Kinds) -> bool:
-    return _own_clock(told, kinds) is not None
-
-
-def _own_clock(told: Told, kinds: Kinds) -> int | None:
-    offset: int | None = getattr(told.event, "metadata_offset", None)
-    return offset if isinstance(told.event, kinds) else None
+def _clock_of(told: Told) -> int | None:
+    """Which of the clocks places it, if it says where."""
+    clock = _CLOCK_OF.get(type(told.event))
+    return None if clock is None or getattr(told.event, "metadata_offset", None) is None else clock

@@ -158,16 +158,13 @@ def of_logs(seen: DataFrame) -> DataFrame:
 
 def unlike(seen: DataFrame) -> DataFrame:
     """Cluster and hash of the id of acts that several told, and not in the same words."""
-    acts = seen.where(F.col("part") == _OF_ACTS)
-    each = acts.select("cluster_id", F.inline(F.arrays_zip("acts", "tellers", "contents")))
-    spread = [
-        one(name).alias(f"{name}_{which}")
-        for name in ("tellers", "contents")
-        for which, one in (("least", F.min), ("most", F.max))
-    ]
-    by_act = each.groupBy("cluster_id", F.col("acts").alias("act")).agg(*spread)
-    several = "tellers_least <> tellers_most AND contents_least <> contents_most"
-    return by_act.where(several).select("cluster_id", "act")
+    names = ("acts", "tellers", "contents")
+    parts = seen.where(F.col("part") == _OF_ACTS).groupBy("cluster_id", "partition")
+    each = parts.agg(F.collect_list(F.struct(*names)).alias("each"))
+    each = each.withColumns({name: F.flatten(f"each.{name}") for name in names})
+    acts = _classes(seen.sparkSession).Acts()
+    found = each.withColumn("found", invoked(seen.sparkSession, acts, "unlike", _LONGS, *names))
+    return found.select("cluster_id", F.explode("found").alias("act"))
 
 
 def is_act() -> Column:
