@@ -89,11 +89,12 @@ def _one(spark: SparkSession, root: Path, faulty_every: int) -> None:
     as_of_ms = add_day(spark, str(root), fleet, 1)
     summary = run.next(as_of_ms)
     events = spark.read.format("delta").load(f"{root}/{EVENTS}")
-    day = told(events.where(f"observed_at_ms >= {as_of_ms - 86_400_000}"))
+    lying = events.where(f"observed_at_ms >= {as_of_ms - 86_400_000}")
+    day = told(lying)
     carried = spark.read.format("delta").load(f"{root}/{STATEMENTS}").where("run = 1 AND calm IS NOT NULL")
 
     def screened() -> None:
-        _away(excused(carried, of_logs(digest(day, as_of_ms)), from_ms=0, as_of_ms=as_of_ms))
+        _away(excused(carried, of_logs(digest(lying, as_of_ms)), from_ms=0, as_of_ms=as_of_ms))
 
     def judged() -> float:
         marks.clear()
