@@ -142,8 +142,10 @@ class AuditRun:
 
     def _judge(self, cut: Cut, before: Mapping[str, Any] | None) -> tuple[dict[str, Any], RunSummary]:
         began_ms, attempt = self._means.now_ms(), uuid.uuid4().hex
-        with Kept() as kept:
+        with Kept() as kept, ThreadPoolExecutor(1) as aside:
             self._means.at("read")
+            # No more than the runs before left is asked of it: it is read while the slice is.
+            standing_asked = aside.submit(self._results.standing, cut.run)
             decided = Decisions(self._spark, self._root).all(cut.decisions) if cut.decisions else []
             said = suppressions(decided, cut.as_of_ms)
             task = Task(
@@ -181,7 +183,7 @@ class AuditRun:
             )
             folded = folding.fold(slice_)
             self._means.at("merge")
-            standing_before = self._results.standing(cut.run)
+            standing_before = standing_asked.result()
             own = Auditor(self._spark, self._root, cut, before).findings(
                 rows, slice_seen.first_ms, len(folded.said), task.terms
             )

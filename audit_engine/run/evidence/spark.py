@@ -81,7 +81,7 @@ def told(events: DataFrame) -> DataFrame:
     return events.select(*COLUMNS, "log_id", "payload_hash", "kafka_timestamp_ms", body)
 
 
-def of_logs(rows: DataFrame) -> DataFrame:
+def about_logs(rows: DataFrame) -> DataFrame:
     """Those about one log each, of topics that are audited."""
     return rows.where(F.col("log_id").isNotNull() & ~F.col("topic").isin(*sorted(NOT_AUDITED)))
 

@@ -26,11 +26,11 @@ from audit_engine.run.cut import Cut
 from audit_engine.run.doubts.spark import gaps
 from audit_engine.run.evidence.spark import (
     KEY,
+    about_logs,
     distinct_logs,
     is_from_day,
     keyed,
     log_id,
-    of_logs,
     shared,
     told,
     told_to,
@@ -119,7 +119,7 @@ class Folding:
         every = held.select(*KEY, "topic", "is_new", "is_stale", "statement_hash").collect()
         asked = self._asked(held, [row for row in every if row["statement_hash"] is None])
         of_excused = [_excused(row) for row in every if row["statement_hash"] is not None]
-        said = keyed(_of(asked.ids, of_logs(slice_.all_rows)))
+        said = keyed(_of(asked.ids, about_logs(slice_.all_rows)))
         said = said if others is None else said.unionByName(others)
         first = self._kept(self._first_look(slice_, asked, said))
         of_each = _said(first)
@@ -230,7 +230,7 @@ class Folding:
             after = [each for each in self._results.finished() if run < each["run"] < cut.run]
             if all(json.loads(each["counts"]).get("by_day", each["run"] == 1) for each in after):
                 events = events.where(is_from_day(self._results.run_row(run)["as_of_ms"]))
-        own = _of(_ids(logs), of_logs(told(events))).join(logs.select(*KEY), list(KEY), "left_semi")
+        own = _of(_ids(logs), about_logs(told(events))).join(logs.select(*KEY), list(KEY), "left_semi")
         return keyed(own).unionByName(told_to(shared(told(events)), logs))
 
     def _of_before(self, name: str, before: Mapping[str, Any] | None, *columns: str) -> DataFrame:

@@ -26,9 +26,9 @@ from audit_engine.run.doubts.spark import gaps, silent
 from audit_engine.run.errors import NothingIngested
 from audit_engine.run.evidence.spark import (
     KEY,
+    about_logs,
     distinct_logs,
     keyed,
-    of_logs,
     shared,
     told,
     told_to,
@@ -90,7 +90,7 @@ class History:
         schema = "cluster_id STRING, topic_id STRING, partition INT, topic STRING"
         one = self._spark.createDataFrame(rows, schema)
         events = self._events()
-        own = of_logs(events).join(F.broadcast(one.select(*KEY)), list(KEY), "left_semi")
+        own = about_logs(events).join(F.broadcast(one.select(*KEY)), list(KEY), "left_semi")
         said = keyed(own).unionByName(told_to(shared(events), one))
         emitters = self._verdicts.rows_of(EMITTERS, self._last)
         said = said.unionByName(gaps(emitters, "gaps", one))
@@ -156,7 +156,7 @@ class History:
             return self._judged(events, logs, emitters, replace(task, doubts=silent(told)))
 
     def _judged(self, events: DataFrame, logs: DataFrame, emitters: DataFrame, task: Task) -> Replayed:
-        said = keyed(of_logs(events)).unionByName(told_to(shared(events), logs))
+        said = keyed(about_logs(events)).unionByName(told_to(shared(events), logs))
         said = said.unionByName(gaps(emitters, "gaps", logs))
         nothing = F.lit(None).cast("binary")
         tasks = logs.select(

@@ -190,3 +190,27 @@ def test_it_is_what_the_events_say(
     monkeypatch.setattr(digest_module, "READINGS_BYTES", -1)
     blind = spoken(digest(rows, as_of_ms), first)
     assert {key: {**own, "is_in_line": False, "falls": 0} for key, own in wanted.items()} == blind
+
+
+@pytest.mark.slow
+def test_each_of_thousands_of_logs_is_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """One task that sees each row of a few logs in turn for two thousand others, by names short and long."""
+    said = [each for name, own in days().items() if name in ("cluster-00", "cluster-05") for each in own]
+    evidence = Evidence(spark, tmp_path)
+    evidence.add(said)
+    lying = spark.read.format("delta").load(f"{evidence.root}/{EVENTS}")
+    as_of_ms = max(each.observed_at_ms for each in said)
+    copy = F.when(F.col("id") % 3 == 0, F.col("id").cast("string")).otherwise(
+        F.concat("topic_id", F.lit("-a name that is longer than two dozen bytes-"), "id")
+    )
+    many = told(lying).crossJoin(spark.range(2_000)).withColumn("topic_id", copy).drop("id").coalesce(1)
+
+    wanted = {
+        (row["cluster_id"], row["partition"]): (row["topic"], sorted(map(str, row["told"])))
+        for row in of_logs(digest(lying, as_of_ms)).collect()
+    }
+    found = of_logs(digest(many, as_of_ms)).collect()
+
+    assert len({(row["cluster_id"], row["topic_id"]) for row in found}) == len(found) == 2_000 * len(wanted)
+    for row in found:
+        assert (row["topic"], sorted(map(str, row["told"]))) == wanted[row["cluster_id"], row["partition"]]
