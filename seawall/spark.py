@@ -47,7 +47,8 @@ FORGETFUL = {
     "spark.ui.retainedTasks": "1000",
 }
 # What the JVM would choose works beside the program, and makes each write to memory dearer: a run of the
-# audit takes a tenth longer with it, and the first one in a JVM a fifth. Where two are asked for, no JVM starts.
+# audit takes a tenth longer with it, and the first one in a JVM a fifth. Of two that are asked for, no JVM
+# starts.
 COLLECTOR = "-XX:+UseParallelGC"
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _IS_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
