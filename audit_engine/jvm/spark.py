@@ -38,7 +38,7 @@ def compile_into(spark: SparkSession, *sources: Path) -> Any:
     made = f"{package}/{package.rpartition('/')[2]}.made"
     digest = hashlib.sha256("\0".join(texts[path] for path in sorted(texts)).encode()).hexdigest()
     if not Path(folder, made).exists() or Path(folder, made).read_text(encoding="ascii") != digest:
-        classes = _compiled(spark.sparkContext._gateway, texts, folder)
+        classes = _compiled(spark.sparkContext._gateway, texts)
         _reach(spark, Path(folder), package.replace("/", "-"), classes)
         classes[made] = digest.encode("ascii")  # the last of them
         for path, content in classes.items():
@@ -58,9 +58,9 @@ def _path_of(text: str, name: str) -> str:
     return f"{text.split('package ', 1)[1].split(';', 1)[0].replace('.', '/')}/{name}"
 
 
-def _compiled(gateway: Any, texts: Mapping[str, str], folder: str) -> dict[str, bytes]:
-    """Classes by path. What lies in the folder already is not looked at: an older class would be taken for
-    the one that is being compiled."""
+def _compiled(gateway: Any, texts: Mapping[str, str]) -> dict[str, bytes]:
+    """Classes by path. Folders of the class path are not looked at, ours among them: an older class would be
+    taken for the one that is being compiled."""
     jvm = gateway.jvm
     class_path = jvm.java.lang.System.getProperty("java.class.path").split(os.pathsep)
     there = [each for each in class_path if each and not Path(each).is_dir()]

@@ -83,6 +83,7 @@ final class EventRow {
     private final PlainEvents.Kept own;
     private final Kinds.Kind[] atHand = new Kinds.Kind[KINDS_AT_HAND];
     private final Ends asked = new Ends();
+    private final ObjectMapper json = new ObjectMapper();
     private InternalRow row;
 
     EventRow(Kinds kinds, int[] places) {
@@ -216,7 +217,7 @@ final class EventRow {
             return NONE;
         }
         try {
-            JsonNode said = (JsonNode) new ObjectMapper().readTree(body.toString()).get("last_seq");
+            JsonNode said = (JsonNode) json.readTree(body.toString()).get("last_seq");
             return said != null && said.isIntegralNumber() && said.canConvertToLong() ? said.asLong() + 1 : NONE;
         } catch (IOException isNoJson) {
             return NONE;

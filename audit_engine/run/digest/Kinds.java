@@ -21,6 +21,7 @@ final class Kinds implements Serializable {
     final byte[] logDir;
     final long aheadMaxMs;
     private final Map known = new HashMap(); // by UTF8String
+    private final Kind stranger = new Kind(UTF8String.EMPTY_UTF8, null);
     private final Set notAudited;
 
     Kinds(String spelled, PlainEvents plain) throws IOException {
@@ -34,7 +35,7 @@ final class Kinds implements Serializable {
             JsonNode names = (JsonNode) all.get(asked[at]);
             for (int n = 0; n < names.size(); n++) {
                 UTF8String name = UTF8String.fromString(((JsonNode) names.get(n)).asText());
-                ((Kind) of(name)).is(asked[at]);
+                make(name).is(asked[at]);
             }
         }
     }
@@ -42,10 +43,14 @@ final class Kinds implements Serializable {
     /** One that nothing is asked of by name is an act, and no more. */
     Kind of(UTF8String name) {
         Kind found = (Kind) known.get(name);
+        return found == null ? stranger : found;
+    }
+
+    private Kind make(UTF8String name) {
+        Kind found = (Kind) known.get(name);
         if (found == null) {
-            UTF8String own = name.clone();
-            found = new Kind(own, plain == null ? null : plain.formOf(own));
-            known.put(own, found);
+            found = new Kind(name, plain == null ? null : plain.formOf(name));
+            known.put(name, found);
         }
         return found;
     }
