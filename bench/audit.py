@@ -65,7 +65,9 @@ def main() -> None:
     for faulty_every in FAULTY:
         with tempfile.TemporaryDirectory(prefix="seawall-bench-") as name:
             settings = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
-            spark = spark_session(Path(name) / "spark", driver_memory_mib=4096, settings=settings)
+            spark = spark_session(
+                Path(name) / "spark", driver_memory_mib=4096, is_batch=True, settings=settings
+            )
             try:
                 _one(spark, Path(name) / "tables", faulty_every)
             finally:

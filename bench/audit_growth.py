@@ -32,7 +32,7 @@ TURNS = 333
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="seawall-bench-") as name:
-        spark = spark_session(Path(name) / "spark", driver_memory_mib=4096)
+        spark = spark_session(Path(name) / "spark", driver_memory_mib=4096, is_batch=True)
         try:
             few, many = _fleet(DAY_EVENTS), _fleet(10 * DAY_EVENTS)
             short = _last_day(spark, Path(name) / "short", few, 1)

@@ -33,6 +33,7 @@ FEW_PARTITIONS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.streaming.stateStore.minDeltasForSnapshot": "10",
 }
+TASKS_A_CORE = 3  # at least, of a large table: so that no core is long without one while another has its last
 # Plans over a hundred columns take longer to spell out for the log than to run.
 TERSE = {
     "spark.sql.maxPlanStringLength": "4096",
@@ -50,6 +51,8 @@ FORGETFUL = {
 # audit takes a tenth longer with it, and the first one in a JVM a fifth. Of two that are asked for, no JVM
 # starts.
 COLLECTOR = "-XX:+UseParallelGC"
+# Of classes, what Spark has loaded after some seconds: the JVM would stop five times on its way there.
+ROOM_FOR_CLASSES = "-XX:MetaspaceSize=256m"
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _IS_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 QUICK = {
@@ -108,11 +111,13 @@ def spark_session(
     cores: int = 2,
     master: str | None = None,
     driver_memory_mib: int = 1024,
+    is_batch: bool = False,
     s3: S3Access | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A session here, or on the cluster of `master`, whose workers have this Seawall under the same path and
-    are sent the jars. `settings` are Spark's own, over ours. One process has one: the first wins.
+    are sent the jars. `settings` are Spark's own, over ours. One process has one: the first wins. A batch has
+    its memory from the start, instead of as much as it cannot do without.
 
     Under spark-submit the JVM is there already: where it runs, its memory and jars are what was said there.
     """
@@ -126,12 +131,12 @@ def spark_session(
     chosen = {
         "spark.driver.extraClassPath": os.pathsep.join(map(str, paths)),
         "spark.driver.memory": f"{driver_memory_mib}m",
-        "spark.driver.defaultJavaOptions": _collector(),
+        "spark.driver.defaultJavaOptions": _heap(driver_memory_mib if is_batch else None),
         "spark.driver.extraJavaOptions": _java_options(work),
         **_settings(work),
         **(ON_THIS_MACHINE if master is None else {"spark.jars": ",".join(map(str, own))}),
         **DELTA,
-        **({**FEW_PARTITIONS, **_own_workers(work)} if master is None and not is_submitted else {}),
+        **(_of_few_cores(work, cores) if master is None and not is_submitted else {}),
         **TERSE,
         **({} if is_submitted else FORGETFUL),
         **QUICK,
@@ -149,6 +154,14 @@ def spark_session(
     if s3 is not None:
         conditional.compile_into(session)
     return session
+
+
+def _of_few_cores(work: Path, cores: int) -> dict[str, str]:
+    return {
+        **FEW_PARTITIONS,
+        "spark.sql.files.minPartitionNum": str(TASKS_A_CORE * cores),
+        **_own_workers(work),
+    }
 
 
 def _own_workers(work: Path) -> dict[str, str]:
@@ -174,10 +187,12 @@ def _settings(work: Path) -> dict[str, str]:
     }
 
 
-def _collector() -> str:
-    """Unless the environment asks for one."""
+def _heap(at_once_mib: int | None) -> str:
+    """With our collector, unless the environment asks for one."""
     asked = " ".join(os.environ.get(name, "") for name in _JAVA_OPTIONS)
-    return "" if _IS_COLLECTOR.search(asked) else COLLECTOR
+    own = [] if _IS_COLLECTOR.search(asked) else [COLLECTOR]
+    room = [] if at_once_mib is None else [f"-Xms{at_once_mib}m"]
+    return " ".join([*own, ROOM_FOR_CLASSES, *room])
 
 
 def _java_options(work: Path) -> str:

@@ -32,24 +32,25 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.auditor import blind
 from audit_engine.run.auditor.spark import Auditor, versions
-from audit_engine.run.canary import canary
-from audit_engine.run.canary.spark import found_of, laid
+from audit_engine.run.canary import Canary, canary
+from audit_engine.run.canary.spark import Laid, found_of, laid
 from audit_engine.run.cut import Cut, Reach, next_cut
 from audit_engine.run.decisions import accepted_gaps, suppressions
 from audit_engine.run.decisions.spark import Decisions
 from audit_engine.run.digest.spark import digest, of_logs
 from audit_engine.run.doubts.spark import silent, unmet
-from audit_engine.run.errors import AsOfAhead, NothingIngested, SliceIncomplete, StatesGone
-from audit_engine.run.evidence.spark import since, since_offsets, told, until
+from audit_engine.run.errors import AsOfAhead, NothingIngested, StatesGone
+from audit_engine.run.evidence.spark import since_offsets, until
 from audit_engine.run.fleet import standing
-from audit_engine.run.folding.spark import Folded, Folding, Slice
+from audit_engine.run.folding.spark import Folded, Folding, Missed, Slice
 from audit_engine.run.gate import Expected, Past
 from audit_engine.run.gate.spark import evaluate
 from audit_engine.run.kept.spark import Kept
-from audit_engine.run.listening.spark import Digested, Seen, digested, heard
+from audit_engine.run.listening.spark import Seen, heard
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.outcomes import Outcome, changes, pages
 from audit_engine.run.results.spark import Results
+from audit_engine.run.sliced.spark import rows_left, sliced
 from audit_engine.tables.columns import EVENTS, QUARANTINE
 from audit_engine.tables.results import EMITTERS, FINDINGS, OUTBOX, STATE, STATEMENTS
 from audit_engine.tables.spark import EvidenceTable
@@ -58,7 +59,7 @@ from rules.machine import Terms, decode
 from rules.machine.fleet import blasts
 from rules.machine.verdict import Verdict
 
-HELD_ROWS = 200_000  # a larger slice is read again instead, each time only what is asked of it
+ASIDE = 3  # threads, for what waits for nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,7 @@ class AuditRun:
         return summary
 
     def _reach(self, before: Cut | None) -> Reach:
-        path = f"{self._root.rstrip('/')}/{EVENTS}"
+        path = self._path(EVENTS)
         if not DeltaTable.isDeltaTable(self._spark, path):
             raise NothingIngested(table=path)
         table = EvidenceTable(self._spark, self._root, EVENTS)
@@ -142,10 +143,8 @@ class AuditRun:
 
     def _judge(self, cut: Cut, before: Mapping[str, Any] | None) -> tuple[dict[str, Any], RunSummary]:
         began_ms, attempt = self._means.now_ms(), uuid.uuid4().hex
-        with Kept() as kept, ThreadPoolExecutor(1) as aside:
+        with Kept() as kept, ThreadPoolExecutor(ASIDE) as aside:
             self._means.at("read")
-            # No more than the runs before left is asked of it: it is read while the slice is.
-            standing_asked = aside.submit(self._results.standing, cut.run)
             decided = Decisions(self._spark, self._root).all(cut.decisions) if cut.decisions else []
             said = suppressions(decided, cut.as_of_ms)
             task = Task(
@@ -155,39 +154,46 @@ class AuditRun:
                 as_of_ms=cut.as_of_ms,
                 accepted=accepted_gaps(decided),
             )
-            may_excuse = self._may_excuse(before, task)
-            rows, said_in_all, by_day = self._slice(cut, before, kept, with_bodies=may_excuse)
-            slice_seen = said_in_all.seen
-            self._means.at("listen")
-            known = self._of_before(EMITTERS, before)
-            emitters, told_of_emitters = heard(rows, said_in_all, known, task, kept)
-            self._means.at("gate")
-            expected = self._gate(cut, slice_seen) if self._means.has_gate else ()
-            task = replace(task, doubts=(*silent(told_of_emitters), *unmet(expected)))
-            self._means.at("fold")
-            injected = canary(cut.run, cut.as_of_ms)
-            canary_among = laid(self._spark, self._results, injected, task, cut.previous)
-            canary_among = replace(canary_among, rows=kept(canary_among.rows))
+            # What asks nothing of the slice is done while that is read.
             folding = Folding(self._results, self._events, kept, self._means.at)
+            auditor = Auditor(self._spark, self._root, cut, before)
+            injected = canary(cut.run, cut.as_of_ms)
+            carried_asked = aside.submit(self._carried, folding, injected, task, cut, before, kept)
+            standing_asked = aside.submit(self._results.standing, cut.run)
+            tampering_asked = aside.submit(auditor.tampering)
+            may_excuse = self._may_excuse(before, task)
+            wanted = self._wanted(cut, before)
+            read = sliced(self._spark, self._path(EVENTS), cut, wanted, kept, with_bodies=may_excuse)
+            rows, slice_seen = read.rows, read.digested.seen
+            canary_among, carried = carried_asked.result()
             slice_ = Slice(
                 cut=cut,
                 before=before,
                 task=task,
                 rows=rows,
-                logs=said_in_all.logs.unionByName(of_logs(digest(canary_among.rows, cut.as_of_ms))),
+                rows_of=read.rows_of,
+                logs=read.digested.logs.unionByName(of_logs(digest(canary_among.rows, cut.as_of_ms))),
                 canary=canary_among,
                 shared=bool(slice_seen.shared),
-                emitters=emitters,
-                has_new_gaps=any(each["new_gaps"] != "[]" for each in told_of_emitters),
                 may_excuse=may_excuse,
             )
-            folded = folding.fold(slice_)
+            screen_asked = aside.submit(folding.screen, slice_, carried)
+            self._means.at("listen")
+            known = self._of_before(EMITTERS, before)
+            emitters, told_of_emitters = heard(rows, read.digested, known, task, kept)
+            self._means.at("gate")
+            expected = self._gate(cut, slice_seen) if self._means.has_gate else ()
+            task = replace(task, doubts=(*silent(told_of_emitters), *unmet(expected)))
+            self._means.at("fold")
+            is_new = any(each["new_gaps"] != "[]" for each in told_of_emitters)
+            folded = folding.fold(
+                replace(slice_, task=task), screen_asked.result(), Missed(emitters=emitters, is_new=is_new)
+            )
             self._means.at("merge")
             standing_before = standing_asked.result()
-            own = Auditor(self._spark, self._root, cut, before).findings(
-                rows, slice_seen.first_ms, len(folded.said), task.terms
-            )
-            own += blind(injected, found_of(each.asDict() for each in folded.canary))
+            logs = len(folded.said) + len(folded.excused)
+            own = auditor.findings(rows, slice_seen.first_ms, logs, task.terms) + tampering_asked.result()
+            own += blind(injected, found_of(folded.canary))
             found = _findings(folded.said, told_of_emitters, own, standing_before, task)
             outcomes = changes(standing_before, found)
             summary = _summary(cut, folded, found, outcomes, slice_seen.events)
@@ -195,43 +201,40 @@ class AuditRun:
             self._put_down(cut.run, attempt, folded, emitters, outcomes)
         self._means.at("finish")
         row = self._row(cut, summary, task.terms, expected, attempt, began_ms)
-        kept_on = {"left": slice_seen.left, "by_day": by_day}
+        kept_on = {"left": slice_seen.left, "by_day": read.by_day}
         counts = json.loads(row["counts"]) | kept_on
         return row | {"counts": canonical(counts)}, summary
 
-    def _slice(
-        self, cut: Cut, before: Mapping[str, Any] | None, kept: Kept, *, with_bodies: bool
-    ) -> tuple[DataFrame, Digested, bool]:
-        """Its rows, what they come to, and whether ingest's days could be gone by.
-
-        Held against what ingest's commits added and what the run before left: by a clock that lags, ingest
-        puts rows under a day that would not be opened. Raises SliceIncomplete.
-        """
-        wanted = self._wanted(cut, before)
-        for by_day in (True, False) if wanted is not None else (False,):
-            lying = since(self._events(), cut, by_day=by_day)
-            rows = told(lying)
-            if _rows_at_most(cut) <= HELD_ROWS:
-                lying = rows = kept(rows)
-            found = digested(lying, cut.as_of_ms, kept, with_bodies=with_bodies)
-            if wanted in (None, found.seen.events):
-                return rows, found, by_day
-        assert wanted is not None
-        raise SliceIncomplete(table=f"{self._root}/{EVENTS}", wanted=wanted, found=found.seen.events)
+    def _carried(
+        self,
+        folding: Folding,
+        injected: Canary,
+        task: Task,
+        cut: Cut,
+        before: Mapping[str, Any] | None,
+        kept: Kept,
+    ) -> tuple[Laid, DataFrame]:
+        """The canary among what the run before left, and all of that."""
+        among = laid(self._spark, self._results, injected, task, cut.previous)
+        among = replace(among, rows=kept(among.rows))
+        return among, folding.carried(before, among)
 
     def _wanted(self, cut: Cut, before: Mapping[str, Any] | None) -> int | None:
         """How many rows the slice must have; None where that is not on record, and every day is opened."""
-        left = 0 if before is None else json.loads(before["counts"]).get("left")
+        left = rows_left(before)
         after = -1 if before is None else self._results.cut(before).commit
         added = EvidenceTable(self._spark, self._root, EVENTS).rows_after(after, cut.commit)
         return None if left is None or added is None else left + added
 
     def _events(self) -> DataFrame:
-        return self._spark.read.format("delta").load(f"{self._root.rstrip('/')}/{EVENTS}")
+        return self._spark.read.format("delta").load(self._path(EVENTS))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root.rstrip('/')}/{name}"
 
     def _gate(self, cut: Cut, slice_seen: Seen) -> tuple[Expected, ...]:
         """What is expected of the slice, and whether it is so."""
-        quarantine = f"{self._root.rstrip('/')}/{QUARANTINE}"
+        quarantine = self._path(QUARANTINE)
         bad = 0
         if DeltaTable.isDeltaTable(self._spark, quarantine):
             kept_apart = self._spark.read.format("delta").load(quarantine)
@@ -315,11 +318,6 @@ class AuditRun:
         }
 
 
-def _rows_at_most(cut: Cut) -> int:
-    """Without those that the run before left."""
-    return sum(end - cut.begin_offsets.get(partition, 0) for partition, end in cut.end_offsets.items())
-
-
 def _findings(
     said: list[Row],
     heard: list[Row],
@@ -345,9 +343,9 @@ def _summary(
     outcomes: list[Outcome],
     events: int,
 ) -> RunSummary:
-    said = folded.said
-    verdicts = dict(Counter(row["verdict"] for row in said))
-    hashes = sorted(row["statement_hash"] for row in said)
+    said, excused = folded.said, folded.excused
+    verdicts = dict(Counter(row["verdict"] for row in said) + Counter({Verdict.PASS.value: len(excused)}))
+    hashes = sorted([*excused, *(row["statement_hash"] for row in said)])
     still_open = [each for each in found if each["status"] == "open"]
     suppressed = sum(each["suppressed_by"] is not None for each in still_open)
     content = canonical([hashes, sorted(found, key=lambda each: str(each["finding_id"]))])
@@ -356,9 +354,9 @@ def _summary(
         as_of_ms=cut.as_of_ms,
         verdict=_worst(verdicts, found),
         events=events,
-        logs=len(said),
+        logs=len(said) + len(excused),
         refolded=sum(each["is_again"] for each in said),
-        excused=folded.excused,
+        excused=len(excused),
         verdicts=verdicts,
         changes=dict(Counter(each.change.value for each in outcomes)),
         open_findings=len(still_open) - suppressed,

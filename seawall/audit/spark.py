@@ -20,7 +20,12 @@ from seawall.spark import S3Access, spark_session
 
 @contextmanager
 def session(
-    settings: Settings, root: str, *, is_only_driver: bool | None = None, master: str | None = None
+    settings: Settings,
+    root: str,
+    *,
+    is_only_driver: bool | None = None,
+    master: str | None = None,
+    is_batch: bool = False,
 ) -> Iterator[tuple[SparkSession, Path]]:
     """A session that reaches `root`, here or on `master`, and a folder for what the run needs while it lasts.
 
@@ -29,7 +34,8 @@ def session(
     """
     s3 = S3Access(endpoint_url=settings.s3.endpoint_url, region=settings.s3.region)
     with tempfile.TemporaryDirectory(prefix="seawall-audit-", ignore_cleanup_errors=True) as folder:
-        spark = spark_session(Path(folder), s3=s3 if root.startswith(S3A) else None, master=master)
+        own_s3 = s3 if root.startswith(S3A) else None
+        spark = spark_session(Path(folder), s3=own_s3, master=master, is_batch=is_batch)
         if is_only_driver is False:
             require_exclusive_commits(spark, root)
         yield spark, Path(folder)

@@ -42,7 +42,7 @@ class Auditor:
     def findings(self, rows: DataFrame, first_ms: int, logs: int, terms: Terms) -> list[dict[str, Any]]:
         """`rows` is the slice, `first_ms` when the first of it was observed; `logs`: so many were judged."""
         counts = None if self._before is None else json.loads(self._before["counts"])
-        told = [
+        return [
             *out_of_cadence(
                 as_of_ms=self._cut.as_of_ms,
                 since_ms=self._cut.since_ms,
@@ -51,9 +51,14 @@ class Auditor:
             ),
             *tardy(self._tardy(rows, first_ms, terms), terms),
         ]
-        for name, version in sorted(self._cut.versions.items()):
-            told += tampered(name, self._history(name, version))
-        return told
+
+    def tampering(self) -> list[dict[str, Any]]:
+        """What the tables' histories tell, which no run has told yet."""
+        return [
+            each
+            for name, version in sorted(self._cut.versions.items())
+            for each in tampered(name, self._history(name, version))
+        ]
 
     def _history(self, name: str, last: int) -> Iterator[Commit]:
         """Since the run before; where that one did not say how far it saw, all of it."""

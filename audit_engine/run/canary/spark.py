@@ -9,7 +9,7 @@ Owns these frames. Refuses to write. Invariant: each has the columns of what it 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -77,7 +77,6 @@ def _records(spark: SparkSession, said: Iterable[Told]) -> DataFrame:
     )
 
 
-def found_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-    """What a run found of it; None if it did not judge it at all."""
-    found = [json.loads(row["findings"]) for row in rows]
-    return [each for findings in found for each in findings] if found else None
+def found_of(judged: Sequence[str]) -> list[dict[str, Any]] | None:
+    """What a run found of it, told as often as it was judged; None if it was not judged at all."""
+    return [each for findings in judged for each in json.loads(findings)] if judged else None

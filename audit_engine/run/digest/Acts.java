@@ -32,16 +32,16 @@ public final class Acts implements Serializable {
         for (int part = 0; part < PARTS; part++) {
             if (parts[part] != null) {
                 int count = parts[part].size / 3;
-                Object[] row = new Object[TaskDigest.COLUMNS];
+                Object[] row = new Object[6];
                 row[0] = Integer.valueOf(TaskDigest.OF_ACTS);
                 row[1] = cluster;
-                row[21] = Integer.valueOf(part);
+                row[2] = Integer.valueOf(part);
                 for (int column = 0; column < 3; column++) {
                     long[] of = new long[count];
                     for (int at = 0; at < count; at++) {
                         of[at] = parts[part].of[3 * at + column];
                     }
-                    row[24 + column] = UnsafeArrayData.fromPrimitiveArray(of);
+                    row[3 + column] = UnsafeArrayData.fromPrimitiveArray(of);
                 }
                 out.add(new GenericInternalRow(row));
             }

@@ -5,9 +5,13 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 
 /** Of one emitter's run: counts of all rows, and of what was observed in time its numbers. */
 final class Emitter {
+    private static final int COLUMNS = 21;
+
     final Name name;
     final int number; // among a task's emitters
     final Ranges elsewhere = new Ranges(); // numbers of logs that are not to be told which
+    private final int cluster; // as the task's rows have it; so is `component`
+    private final int component;
     private final Words words = new Words();
     private final Longs follows = new Longs();
     private long events = 0;
@@ -21,9 +25,19 @@ final class Emitter {
     private long toldTo = EventRow.NONE;
     private boolean watchesDisks = false;
 
-    Emitter(Name name, int number) {
+    /** Who says `row`. */
+    Emitter(Name name, int number, EventRow row) {
         this.name = name;
         this.number = number;
+        cluster = row.cluster;
+        component = row.component;
+    }
+
+    boolean is(EventRow row) {
+        return component == row.component
+            && cluster == row.cluster
+            && name.broker == row.broker
+            && name.incarnation == row.incarnation;
     }
 
     void count(EventRow row, boolean isDue) {
@@ -47,7 +61,7 @@ final class Emitter {
     }
 
     InternalRow row() {
-        Object[] found = new Object[TaskDigest.COLUMNS];
+        Object[] found = new Object[COLUMNS];
         found[0] = Integer.valueOf(TaskDigest.OF_EMITTER);
         found[1] = name.cluster;
         found[2] = Integer.valueOf(name.broker);
@@ -64,8 +78,8 @@ final class Emitter {
         found[13] = Speaker.orNull(toldTo);
         found[14] = Boolean.valueOf(watchesDisks);
         found[15] = follows.array();
-        words.put(found, 16); // words, bits, counts
-        found[19] = elsewhere.array();
+        words.put(found, 16); // whole, words, bits, counts
+        found[20] = elsewhere.array();
         return new GenericInternalRow(found);
     }
 }

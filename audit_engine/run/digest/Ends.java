@@ -5,7 +5,7 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** A text by its first, second and last eight bytes, which are all of one that is neither short nor long. */
-final class Ends implements Serializable {
+final class Ends {
     long first;
     long second;
     long last;
@@ -26,11 +26,5 @@ final class Ends implements Serializable {
 
     boolean areAll() {
         return length >= 8 && length <= 24;
-    }
-
-    long hash() {
-        long found = first * 0x9E3779B97F4A7C15L + second;
-        found = (found ^ (found >>> 29)) * 0xBF58476D1CE4E5B9L + last;
-        return (found ^ (found >>> 32)) * 0x94D049BB133111EBL + length;
     }
 }

@@ -4,12 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.seawall.ingest.PlainEvents;
 import java.io.IOException;
-import org.apache.spark.sql.catalyst.InternalRow;
+import java.util.Arrays;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * What one row says, of its columns and of its body, one row after another. Texts stay the row's own.
+ * What one row says, of its columns and of its body, one row after another.
  *
  * Hashes are Spark's `xxhash64` of the same columns: what is told apart here by one is looked for elsewhere by the other.
  */
@@ -35,6 +37,7 @@ final class EventRow {
     static final int LEADER_EPOCH = 17;
     static final int OCCURRED_MS = 18;
     static final int BODY = 19;
+    private static final int COLUMNS = 20;
 
     // What is cut out of a body, in this order.
     static final int OWN_SOURCE = 0;
@@ -53,12 +56,12 @@ final class EventRow {
 
     static final long NONE = Long.MIN_VALUE;
     private static final long SEED = 42;
-    private static final int KINDS_AT_HAND = 8;
+    private static final int LIVES_AT_HAND = 64;
 
     // Of the row that was read last.
-    UTF8String cluster;
+    int cluster; // of `clusters`; so is `component`
     int broker;
-    UTF8String component;
+    int component;
     long incarnation;
     long seq;
     long observedMs;
@@ -79,33 +82,70 @@ final class EventRow {
     long localStart;
 
     final Kinds kinds;
+    final Texts clusters = new Texts();
+    final Texts components = new Texts();
+    final Texts topicIds = new Texts();
+    final Texts topics = new Texts();
+    private final Texts kindNames = new Texts();
     private final int[] places;
     private final PlainEvents.Kept own;
-    private final Kinds.Kind[] atHand = new Kinds.Kind[KINDS_AT_HAND];
-    private final Ends asked = new Ends();
+    private Kinds.Kind[] kindsByName = new Kinds.Kind[16];
+    private final Life[] atHand = new Life[LIVES_AT_HAND];
+    private final Ends directory = new Ends();
     private final ObjectMapper json = new ObjectMapper();
-    private InternalRow row;
+    private final ColumnVector[] columns = new ColumnVector[COLUMNS];
+    private int row;
 
     EventRow(Kinds kinds, int[] places) {
         this.kinds = kinds;
         this.places = places;
         own = kinds.plain == null ? null : kinds.plain.nothing();
+        for (int n = 0; n < LIVES_AT_HAND; n++) {
+            atHand[n] = new Life();
+        }
     }
 
-    void read(InternalRow of) {
-        row = of;
-        cluster = text(CLUSTER);
-        broker = row.getInt(places[BROKER]);
-        component = text(COMPONENT);
-        incarnation = row.getLong(places[INCARNATION]);
-        seq = row.getLong(places[SEQ]);
-        observedMs = row.getLong(places[OBSERVED_MS]);
+    void open(ColumnarBatch batch) {
+        for (int column = 0; column < COLUMNS; column++) {
+            columns[column] = batch.column(places[column]);
+        }
+        clusters.open(columns[CLUSTER]);
+        components.open(columns[COMPONENT]);
+        topicIds.open(columns[TOPIC_ID]);
+        topics.open(columns[TOPIC]);
+        kindNames.open(columns[KIND]);
+    }
+
+    /** Bytes of texts, about. */
+    long held() {
+        return clusters.held + components.held + topicIds.held + topics.held + kindNames.held;
+    }
+
+    /** Their numbers are others from here on. */
+    void forgetTexts() {
+        clusters.forget();
+        components.forget();
+        topicIds.forget();
+        topics.forget();
+        kindNames.forget();
+        kindsByName = new Kinds.Kind[16];
+    }
+
+    /** The one at this place of the batch. */
+    void read(int place) {
+        row = place;
+        cluster = clusters.at(row);
+        broker = columns[BROKER].getInt(row);
+        component = components.at(row);
+        incarnation = columns[INCARNATION].getLong(row);
+        seq = columns[SEQ].getLong(row);
+        observedMs = columns[OBSERVED_MS].getLong(row);
         long kafkaMs = number(KAFKA_MS);
         aheadMs = kafkaMs == NONE ? NONE : observedMs - kafkaMs;
-        isRead = row.getBoolean(places[IS_READ]);
-        hasLog = !row.isNullAt(places[LOG_ID]);
+        isRead = columns[IS_READ].getBoolean(row);
+        hasLog = !isNull(LOG_ID);
         logSeq = number(LOG_SEQ);
-        kind = kindOf(text(KIND));
+        kind = kindOf(kindNames.at(row));
         toldTo = kind.isHeartbeat && !hasLog && isRead ? lastSeq() : NONE;
         if (hasLog) {
             readOwn();
@@ -129,45 +169,44 @@ final class EventRow {
     }
 
     long teller() {
-        long found = XXH64.hashInt(broker, SEED);
-        found = hash(component, found);
+        long found = hash(components.text(component), XXH64.hashInt(broker, SEED));
         return XXH64.hashLong(seq, XXH64.hashLong(incarnation, found));
     }
 
     long content() {
         long found = hash(text(EVENT_ID), hash(text(KIND), SEED));
-        found = XXH64.hashLong(row.getLong(places[OCCURRED_MS]), found);
+        found = XXH64.hashLong(columns[OCCURRED_MS].getLong(row), found);
         found = hash(text(TOPIC), hash(text(TOPIC_ID), found));
-        found = row.isNullAt(places[PARTITION]) ? found : XXH64.hashInt(row.getInt(places[PARTITION]), found);
-        found = row.isNullAt(places[LEADER_EPOCH]) ? found : XXH64.hashInt(row.getInt(places[LEADER_EPOCH]), found);
+        found = isNull(PARTITION) ? found : XXH64.hashInt(partition(), found);
+        found = isNull(LEADER_EPOCH) ? found : XXH64.hashInt(columns[LEADER_EPOCH].getInt(row), found);
         return hash(text(BODY), found);
     }
 
     boolean follows() {
-        return !row.isNullAt(places[FOLLOWS_INCARNATION]) && !row.isNullAt(places[FOLLOWS_LAST_SEQ]);
+        return !isNull(FOLLOWS_INCARNATION) && !isNull(FOLLOWS_LAST_SEQ);
     }
 
     long follows(int column) {
-        return row.getLong(places[column]);
+        return columns[column].getLong(row);
     }
 
-    UTF8String topicId() {
-        return text(TOPIC_ID);
+    /** Of `topicIds`; the next one, of `topics`. */
+    int topicId() {
+        return topicIds.at(row);
     }
 
-    UTF8String topic() {
-        return text(TOPIC);
+    int topic() {
+        return topics.at(row);
     }
 
     int partition() {
-        return row.getInt(places[PARTITION]);
+        return columns[PARTITION].getInt(row);
     }
 
     /** What `excuse` asks of each event by itself, but what it must agree with; and what must agree. */
     private void readOwn() {
-        int epochPlace = places[LEADER_EPOCH];
-        boolean hasEpoch = !row.isNullAt(epochPlace);
-        int leaderEpoch = hasEpoch ? row.getInt(epochPlace) : -1;
+        boolean hasEpoch = !isNull(LEADER_EPOCH);
+        int leaderEpoch = hasEpoch ? columns[LEADER_EPOCH].getInt(row) : -1;
         epoch = leaderEpoch >= 0 ? leaderEpoch : NONE;
         UTF8String body = kind.form != null && isRead ? text(BODY) : null;
         if (body == null || !kinds.plain.cut(kind.form, body, own)) {
@@ -183,9 +222,7 @@ final class EventRow {
         newestMs = own(OWN_NEWEST_MS);
         long replicaIncarnation = own(OWN_INCARNATION);
         boolean isKnown = replica != NONE && own.has(OWN_DIRECTORY) && replicaIncarnation != NONE && hasEpoch;
-        life = replica == NONE ? SEED : XXH64.hashInt((int) replica, SEED);
-        life = own.has(OWN_DIRECTORY) ? hash(own.text(OWN_DIRECTORY), life) : life;
-        life = replicaIncarnation == NONE ? life : XXH64.hashLong(replicaIncarnation, life);
+        life = lifeOf(replicaIncarnation);
         boolean isSeen = own.is(OWN_SOURCE, kinds.logDir) && logSeq != NONE;
         isPlain = kind.isPlain && isSeen && isKnown && (kind.isReading ? reads() : closes());
         newestMs = kind.isClosed && newestMs >= 0 ? newestMs : NONE;
@@ -203,7 +240,7 @@ final class EventRow {
         long count = own(OWN_COUNT);
         boolean isFull = dataEnd == NONE || (end != NONE && dataEnd == end);
         boolean isCounted = count == NONE || (end != NONE && base != NONE && count == end - base);
-        boolean isSane = newestMs == NONE || newestMs <= row.getLong(places[OCCURRED_MS]) + kinds.aheadMaxMs;
+        boolean isSane = newestMs == NONE || newestMs <= columns[OCCURRED_MS].getLong(row) + kinds.aheadMaxMs;
         return isFull && isCounted && isSane;
     }
 
@@ -224,26 +261,52 @@ final class EventRow {
         }
     }
 
+    private boolean isNull(int column) {
+        return columns[column].isNullAt(row);
+    }
+
     private UTF8String text(int column) {
-        int place = places[column];
-        return row.isNullAt(place) ? null : row.getUTF8String(place);
+        return isNull(column) ? null : columns[column].getUTF8String(row);
     }
 
     private long number(int column) {
-        int place = places[column];
-        return row.isNullAt(place) ? NONE : row.getLong(place);
+        return isNull(column) ? NONE : columns[column].getLong(row);
     }
 
-    /** Few are said again and again. */
-    private Kinds.Kind kindOf(UTF8String name) {
-        asked.set(name);
-        int place = (int) (asked.last >>> 8) & (KINDS_AT_HAND - 1);
-        Kinds.Kind found = atHand[place];
-        if (found == null || !asked.areAll() || !found.name.areThoseOf(asked)) {
-            found = kinds.of(name);
-            atHand[place] = found;
+    private Kinds.Kind kindOf(int name) {
+        if (name >= kindsByName.length) {
+            kindsByName = (Kinds.Kind[]) Arrays.copyOf(kindsByName, 2 * name);
         }
-        return found;
+        if (kindsByName[name] == null) {
+            kindsByName[name] = kinds.of(kindNames.text(name));
+        }
+        return kindsByName[name];
+    }
+
+    /** A hash of all that names it; few are said again and again. */
+    private long lifeOf(long replicaIncarnation) {
+        if (!own.has(OWN_DIRECTORY)) {
+            return hashOfLife(replicaIncarnation, null);
+        }
+        UTF8String of = own.text(OWN_DIRECTORY);
+        directory.set(of);
+        Life known = atHand[(int) (directory.last >>> 8 ^ replica) & (LIVES_AT_HAND - 1)];
+        boolean isIt = known.replica == replica
+            && known.incarnation == replicaIncarnation
+            && known.directory.areThoseOf(directory)
+            && directory.areAll();
+        if (!isIt) {
+            known.hash = hashOfLife(replicaIncarnation, of);
+            known.replica = replica;
+            known.incarnation = replicaIncarnation;
+            known.directory.set(of);
+        }
+        return known.hash;
+    }
+
+    private long hashOfLife(long replicaIncarnation, UTF8String of) {
+        long found = hash(of, replica == NONE ? SEED : XXH64.hashInt((int) replica, SEED));
+        return replicaIncarnation == NONE ? found : XXH64.hashLong(replicaIncarnation, found);
     }
 
     private static long hash(UTF8String text, long seed) {
@@ -251,5 +314,13 @@ final class EventRow {
             return seed;
         }
         return XXH64.hashUnsafeBytes(text.getBaseObject(), text.getBaseOffset(), text.numBytes(), seed);
+    }
+
+    /** One replica on one disk. */
+    static final class Life {
+        final Ends directory = new Ends();
+        long replica = NONE;
+        long incarnation = NONE;
+        long hash = 0;
     }
 }

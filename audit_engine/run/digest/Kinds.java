@@ -21,7 +21,7 @@ final class Kinds implements Serializable {
     final byte[] logDir;
     final long aheadMaxMs;
     private final Map known = new HashMap(); // by UTF8String
-    private final Kind stranger = new Kind(UTF8String.EMPTY_UTF8, null);
+    private final Kind stranger = new Kind(null);
     private final Set notAudited;
 
     Kinds(String spelled, PlainEvents plain) throws IOException {
@@ -49,7 +49,7 @@ final class Kinds implements Serializable {
     private Kind make(UTF8String name) {
         Kind found = (Kind) known.get(name);
         if (found == null) {
-            found = new Kind(name, plain == null ? null : plain.formOf(name));
+            found = new Kind(plain == null ? null : plain.formOf(name));
             known.put(name, found);
         }
         return found;
@@ -68,7 +68,6 @@ final class Kinds implements Serializable {
     }
 
     static final class Kind implements Serializable {
-        final Ends name;
         final PlainEvents.Form form; // null: its body is not read
         boolean isShared = false;
         boolean isRetirement = false;
@@ -79,9 +78,7 @@ final class Kinds implements Serializable {
         boolean isReading = false;
         boolean isClosed = false;
 
-        Kind(UTF8String name, PlainEvents.Form form) {
-            this.name = new Ends();
-            this.name.set(name);
+        Kind(PlainEvents.Form form) {
             this.form = form;
         }
 

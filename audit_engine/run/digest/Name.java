@@ -11,9 +11,9 @@ final class Name implements Comparable {
 
     Name copied() {
         Name found = new Name();
-        found.cluster = cluster == null ? null : cluster.clone();
+        found.cluster = cluster;
         found.broker = broker;
-        found.component = component.clone();
+        found.component = component;
         found.incarnation = incarnation;
         return found;
     }

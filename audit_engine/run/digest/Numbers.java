@@ -10,8 +10,13 @@ public final class Numbers implements Serializable {
     public Numbers() {}
 
     /** As ranges, starts and ends, one behind the other; and the words of which some number came more than once. */
-    public InternalRow of(ArrayData words, ArrayData bits, ArrayData counts) {
+    public InternalRow of(ArrayData whole, ArrayData words, ArrayData bits, ArrayData counts) {
         Words all = new Words();
+        for (int at = 0; at < whole.numElements(); at += 2) {
+            for (long word = whole.getLong(at); word < whole.getLong(at + 1); word++) {
+                all.add(word, -1, 64);
+            }
+        }
         for (int at = 0; at < words.numElements(); at++) {
             all.add(words.getLong(at), bits.getLong(at), counts.getLong(at));
         }

@@ -11,8 +11,8 @@ import org.apache.spark.sql.execution.SparkPlan;
 /**
  * A slice of evidence, gone through once: what it comes to for each emitter, each log, and each act.
  *
- *     Source      the slice's rows, as they lie: by columns, where Parquet is read and nothing but a filter is above
- *     EventRow    what one of them says, as numbers
+ *     Source      the slice's rows, as they lie: by columns
+ *     EventRow    what one of them says, as numbers; Texts, what they name
  *     TaskDigest  one task's rows, taken many at a time; what it gives out are rows (`spark.py` names their columns)
  *     Told        one log, of all that tasks saw of it
  *
@@ -39,10 +39,10 @@ public final class SliceDigest implements FlatMapFunction, Serializable {
         this.readingsMax = readingsMax;
     }
 
-    /** Of a plan whose columns are those of EventRow, in its order. */
+    /** Of a plan whose columns are those of EventRow, in its order; rows of all parts. */
     public RDD of(SparkPlan plan) {
         source = new Source(plan);
-        return source.rows().toJavaRDD().mapPartitions(this).rdd();
+        return source.batches().toJavaRDD().mapPartitions(this).rdd();
     }
 
     /** Whether it reads them as they lie. */
@@ -50,8 +50,11 @@ public final class SliceDigest implements FlatMapFunction, Serializable {
         return source.isByColumns();
     }
 
-    public Iterator call(Object rows) {
+    public Iterator call(Object batches) {
         EventRow row = new EventRow(kinds, source.places());
-        return new TaskDigest(source.each((Iterator) rows), row, asOfMs, heldMax, readingsMax);
+        Runtime own = Runtime.getRuntime();
+        // All cores at work together are not to hold more than a quarter.
+        long mayHold = own.maxMemory() / (4 * own.availableProcessors());
+        return new TaskDigest(source.each((Iterator) batches), row, asOfMs, Math.min(heldMax, mayHold), readingsMax);
     }
 }

@@ -3,7 +3,6 @@ package io.seawall.audit;
 import java.io.Serializable;
 import java.util.Iterator;
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -13,28 +12,28 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.RowToColumnarExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.immutable.Seq;
 
 /**
- * The rows of a plan, without making rows of them where they come as columns: of files of Parquet of which nothing but
- * a filter and a choice of columns is asked, the batches that Spark's reader fills. Any other plan is asked for rows.
+ * The rows of a plan as batches of columns. Of files of Parquet of which nothing but a filter and a choice of columns
+ * is asked, they are those that Spark's reader fills, and no row is made; of any other plan, they are made of its rows.
  *
  * Invariant: it is the same rows, in the same order.
  */
 final class Source implements Serializable {
-    private final transient SparkPlan plan;
-    private final transient FileSourceScanExec scan; // null where rows are asked for
-    private final int[] places; // of each of the plan's columns, among those of the scan
-    private Expression condition; // of the filter, or null
-    private Seq scanned;
+    private final transient SparkPlan plan; // what gives the batches
+    private final boolean isByColumns;
+    private final int[] places; // of each column that is asked for, among those of the batches
+    private Expression condition; // of a filter, or null
+    private final Seq columns;
 
-    Source(SparkPlan plan) {
-        this.plan = plan;
-        SparkPlan at = inside(plan);
-        Seq chosen = plan.output();
+    Source(SparkPlan of) {
+        SparkPlan at = inside(of);
+        Seq chosen = of.output();
         if (at instanceof ProjectExec && areColumns(((ProjectExec) at).projectList())) {
             chosen = ((ProjectExec) at).projectList();
             at = inside(((ProjectExec) at).child());
@@ -43,41 +42,32 @@ final class Source implements Serializable {
             condition = ((FilterExec) at).condition();
             at = inside(((FilterExec) at).child());
         }
-        int[] found = at instanceof FileSourceScanExec ? placesIn(chosen, ((FileSourceScanExec) at).output()) : null;
-        if (found != null && ((FileSourceScanExec) at).supportsColumnar()) {
-            scan = (FileSourceScanExec) at;
-            scanned = scan.output();
-            places = found;
-        } else {
-            scan = null;
-            condition = null;
-            places = new int[plan.output().size()];
-            for (int column = 0; column < places.length; column++) {
-                places[column] = column;
-            }
-        }
+        int[] found = at instanceof FileSourceScanExec ? placesIn(chosen, at.output()) : null;
+        isByColumns = found != null && ((FileSourceScanExec) at).supportsColumnar();
+        plan = isByColumns ? at : new RowToColumnarExec(of);
+        condition = isByColumns ? condition : null;
+        columns = plan.output();
+        places = isByColumns ? found : placesIn(columns, columns);
     }
 
+    /** Whether no row is made. */
     boolean isByColumns() {
-        return scanned != null;
+        return isByColumns;
     }
 
     int[] places() {
         return places;
     }
 
-    RDD rows() {
-        return isByColumns() ? scan.executeColumnar() : plan.execute();
+    RDD batches() {
+        return plan.executeColumnar();
     }
 
-    /** Of one task, groups of rows that stay as they are until the next is asked for. */
-    Groups each(Iterator of) {
-        if (!isByColumns()) {
-            return new CopiedRows(of);
-        }
+    /** Of one task's. */
+    Batches each(Iterator of) {
         BasePredicate filter = null;
         if (condition != null) {
-            filter = Predicate$.MODULE$.create(condition, scanned);
+            filter = Predicate$.MODULE$.create(condition, columns);
             filter.initialize(0); // of a task's own number nothing here depends
         }
         return new Batches(of, filter);
@@ -119,18 +109,8 @@ final class Source implements Serializable {
         return found;
     }
 
-    /** Some rows at a time. */
-    abstract static class Groups {
-        /** Makes the next ones those that are told of; false: there are none. */
-        abstract boolean next();
-
-        abstract int size();
-
-        /** Until it is asked for another; null where the filter leaves it out. */
-        abstract InternalRow at(int place);
-    }
-
-    static final class Batches extends Groups {
+    /** One after another; what is in one stays as it is until the next is asked for. */
+    static final class Batches {
         private final Iterator batches;
         private final BasePredicate filter;
         private ColumnarBatch batch;
@@ -140,46 +120,15 @@ final class Source implements Serializable {
             this.filter = filter;
         }
 
-        boolean next() {
-            if (!batches.hasNext()) {
-                return false;
-            }
-            batch = (ColumnarBatch) batches.next();
-            return true;
+        /** Null: there are no more. */
+        ColumnarBatch next() {
+            batch = batches.hasNext() ? (ColumnarBatch) batches.next() : null;
+            return batch;
         }
 
-        int size() {
-            return batch.numRows();
-        }
-
-        InternalRow at(int place) {
-            InternalRow row = batch.getRow(place);
-            return filter == null || filter.eval(row) ? row : null;
-        }
-    }
-
-    static final class CopiedRows extends Groups {
-        private final Iterator rows;
-        private final InternalRow[] held = new InternalRow[64];
-        private int size = 0;
-
-        CopiedRows(Iterator rows) {
-            this.rows = rows;
-        }
-
-        boolean next() {
-            for (size = 0; size < held.length && rows.hasNext(); size++) {
-                held[size] = ((InternalRow) rows.next()).copy();
-            }
-            return size > 0;
-        }
-
-        int size() {
-            return size;
-        }
-
-        InternalRow at(int place) {
-            return held[place];
+        /** Whether the filter leaves in the row at this place of it. */
+        boolean has(int place) {
+            return filter == null || filter.eval(batch.getRow(place));
         }
     }
 }

@@ -31,19 +31,19 @@ final class Speakers {
     private static final int LOCAL_START = 9;
     private static final int EVENTS = 10;
     private static final int PLAIN = 11;
-    private static final int NEWEST_LEAST_MS = 12;
-    private static final int FROM = 13; // the first piece of the stretch's readings; NOWHERE: there is no stretch
-    private static final int AT = 14; // where the next reading goes
-    private static final int PARTITION = 15;
-    private static final int TOPIC_ID = 16; // as Ends has it: first, second, last, length
-    private static final int TOPIC = 20; // the same of the name that it was called by last, of those that are audited
-    private static final int WIDTH = 24;
+    private static final int FROM = 12; // the first piece of the stretch's readings; NOWHERE: there is no stretch
+    private static final int AT = 13; // where the next reading goes
+    private static final int LOG = 14; // its topic's id, of `row.topicIds`, and its partition
+    private static final int TOPIC = 15; // of `row.topics`, that it was called by last, of those that are audited
+    private static final int WIDTH = 16;
     // Of each, in `cold`: the least and the most of each spread, and how its stretch began.
     private static final int MOST = Speaker.SPREADS;
     private static final int FIRST_NUMBER = 2 * Speaker.SPREADS;
     private static final int FIRST_SEQ = FIRST_NUMBER + 1;
     private static final int FIRST_MS = FIRST_NUMBER + 2;
-    private static final int COLD_WIDTH = FIRST_NUMBER + 3;
+    private static final int NEWEST_LEAST_MS = FIRST_NUMBER + 3;
+    private static final int GREATEST_TOPIC = FIRST_NUMBER + 4; // of all that it was called by
+    private static final int COLD_WIDTH = FIRST_NUMBER + 5;
 
     private static final int PIECE = 64;
     private static final int HEAD = 5; // of a piece: where the next one is, and how many bytes it has
@@ -55,19 +55,25 @@ final class Speakers {
     private long[] hot = new long[1024 * WIDTH];
     private long[] cold = new long[1024 * COLD_WIDTH];
     private Emitter[] emitters = new Emitter[1024];
-    private UTF8String[] topicIds = new UTF8String[1024];
-    private UTF8String[] names = new UTF8String[1024]; // the greatest of those that are audited
-    private UTF8String[] lastNames = new UTF8String[1024];
     private List[] finished = new List[1024]; // stretches, but the one that goes on
     private int[] table = new int[4096]; // who it is, plus one
     private long[] places = new long[4096];
     private byte[] readings = new byte[1 << 16];
     private int used = 0;
+    private final EventRow row; // whose texts they are told by
 
-    static long placeOf(Ends topicId, int partition, Emitter emitter) {
-        long hash = topicId.hash() + partition * 0x9E3779B97F4A7C15L + emitter.number * 0xD6E8FEB86659FD93L;
+    Speakers(EventRow row) {
+        this.row = row;
+    }
+
+    static long placeOf(int topicId, int partition, Emitter emitter) {
+        long hash = logOf(topicId, partition) * 0x9E3779B97F4A7C15L + emitter.number * 0xC2B2AE3D27D4EB4FL;
         hash = (hash ^ (hash >>> 32)) * 0xD6E8FEB86659FD93L;
         return hash ^ (hash >>> 32);
+    }
+
+    private static long logOf(int topicId, int partition) {
+        return (long) topicId << 32 | partition & 0xFFFFFFFFL;
     }
 
     /** Nothing but looks, at what is to be looked at soon. */
@@ -78,7 +84,7 @@ final class Speakers {
 
     long lookNear(long place) {
         int base = Math.max(0, table[(int) place & (table.length - 1)] - 1) * WIDTH;
-        return hot[base] + hot[base + 8] + hot[base + 16] + hot[base + WIDTH - 1];
+        return hot[base] + hot[base + 8] + hot[base + WIDTH - 1];
     }
 
     long lookAt(int speaker) {
@@ -98,26 +104,7 @@ final class Speakers {
     }
 
     private boolean isOf(int speaker, TaskDigest.Said said) {
-        return emitters[speaker] == said.emitter
-            && hot[speaker * WIDTH + PARTITION] == said.partition
-            && areThose(speaker, TOPIC_ID, said.idEnds)
-            && (said.idEnds.areAll() || topicIds[speaker].equals(said.topicId));
-    }
-
-    private boolean areThose(int speaker, int column, Ends ends) {
-        int at = speaker * WIDTH + column;
-        return hot[at] == ends.first
-            && hot[at + 1] == ends.second
-            && hot[at + 2] == ends.last
-            && hot[at + 3] == ends.length;
-    }
-
-    private void put(int speaker, int column, Ends ends) {
-        int at = speaker * WIDTH + column;
-        hot[at] = ends.first;
-        hot[at + 1] = ends.second;
-        hot[at + 2] = ends.last;
-        hot[at + 3] = ends.length;
+        return hot[speaker * WIDTH + LOG] == logOf(said.topicId, said.partition) && emitters[speaker] == said.emitter;
     }
 
     private int begin(TaskDigest.Said said) {
@@ -127,15 +114,14 @@ final class Speakers {
         int speaker = size++;
         int at = speaker * WIDTH;
         emitters[speaker] = said.emitter;
-        topicIds[speaker] = said.topicId.clone();
-        put(speaker, TOPIC_ID, said.idEnds);
-        hot[at + PARTITION] = said.partition;
-        hot[at + TOPIC + 3] = NOWHERE;
-        hot[at + NEWEST_LEAST_MS] = Long.MAX_VALUE;
+        hot[at + LOG] = logOf(said.topicId, said.partition);
+        hot[at + TOPIC] = Texts.NONE;
         hot[at + FROM] = NOWHERE;
         Arrays.fill(hot, at + EPOCH, at + LOCAL_START + 1, Speaker.UNSAID);
         Arrays.fill(cold, speaker * COLD_WIDTH, speaker * COLD_WIDTH + MOST, Long.MAX_VALUE);
         Arrays.fill(cold, speaker * COLD_WIDTH + MOST, speaker * COLD_WIDTH + FIRST_NUMBER, NONE);
+        cold[speaker * COLD_WIDTH + NEWEST_LEAST_MS] = Long.MAX_VALUE;
+        cold[speaker * COLD_WIDTH + GREATEST_TOPIC] = Texts.NONE;
         if (2 * size > table.length) {
             growTable();
         }
@@ -157,9 +143,6 @@ final class Speakers {
         hot = Arrays.copyOf(hot, length * WIDTH);
         cold = Arrays.copyOf(cold, length * COLD_WIDTH);
         emitters = (Emitter[]) Arrays.copyOf(emitters, length);
-        topicIds = (UTF8String[]) Arrays.copyOf(topicIds, length);
-        names = (UTF8String[]) Arrays.copyOf(names, length);
-        lastNames = (UTF8String[]) Arrays.copyOf(lastNames, length);
         finished = (List[]) Arrays.copyOf(finished, length);
     }
 
@@ -176,23 +159,26 @@ final class Speakers {
     }
 
     /** Whether its log is audited by this name; it is known by the greatest of those. */
-    boolean call(int speaker, TaskDigest.Said said, Kinds kinds) {
-        if (said.topic == null) {
+    boolean call(int speaker, int topic) {
+        if (topic == Texts.NONE) {
             return false;
         }
-        Ends ends = said.nameEnds;
-        if (areThose(speaker, TOPIC, ends) && (ends.areAll() || lastNames[speaker].equals(said.topic))) {
+        if (hot[speaker * WIDTH + TOPIC] == topic) {
             return true;
         }
-        if (!kinds.isAudited(said.topic)) {
+        if (!row.kinds.isAudited(row.topics.text(topic))) {
             return false;
         }
-        lastNames[speaker] = said.topic.clone();
-        put(speaker, TOPIC, ends);
-        if (names[speaker] == null || names[speaker].compareTo(said.topic) < 0) {
-            names[speaker] = lastNames[speaker];
+        hot[speaker * WIDTH + TOPIC] = topic;
+        UTF8String known = name(speaker);
+        if (known == null || known.compareTo(row.topics.text(topic)) < 0) {
+            cold[speaker * COLD_WIDTH + GREATEST_TOPIC] = topic;
         }
         return true;
+    }
+
+    private UTF8String name(int speaker) {
+        return row.topics.text((int) cold[speaker * COLD_WIDTH + GREATEST_TOPIC]);
     }
 
     /** What comes back is about how much more is held. */
@@ -201,7 +187,8 @@ final class Speakers {
         hot[at + EVENTS]++;
         hot[at + PLAIN] += said.isPlain && isAudited ? 1 : 0;
         if (said.newestMs != NONE) {
-            hot[at + NEWEST_LEAST_MS] = Math.min(hot[at + NEWEST_LEAST_MS], said.newestMs);
+            int place = speaker * COLD_WIDTH + NEWEST_LEAST_MS;
+            cold[place] = Math.min(cold[place], said.newestMs);
         }
         if (said.epoch != hot[at + EPOCH]
             || said.replica != hot[at + REPLICA]
@@ -317,7 +304,7 @@ final class Speakers {
     private Speaker speaker(int of) {
         int at = of * WIDTH;
         Speaker found = new Speaker(emitters[of].name);
-        found.count(hot[at + EVENTS], hot[at + PLAIN], hot[at + NEWEST_LEAST_MS]);
+        found.count(hot[at + EVENTS], hot[at + PLAIN], cold[of * COLD_WIDTH + NEWEST_LEAST_MS]);
         for (int n = 0; n < Speaker.SPREADS; n++) {
             found.spread(n, cold[of * COLD_WIDTH + n], cold[of * COLD_WIDTH + MOST + n]);
         }
@@ -335,7 +322,7 @@ final class Speakers {
         Map logs = new HashMap();
         for (int speaker = 0; speaker < size; speaker++) {
             List name = Arrays.asList(new Object[] {
-                emitters[speaker].name.cluster, topicIds[speaker], Long.valueOf(hot[speaker * WIDTH + PARTITION])
+                emitters[speaker].name.cluster, Long.valueOf(hot[speaker * WIDTH + LOG])
             });
             List own = (List) logs.get(name);
             if (own == null) {
@@ -356,7 +343,7 @@ final class Speakers {
         UTF8String topic = null;
         for (int n = 0; n < of.size(); n++) {
             int speaker = ((Integer) of.get(n)).intValue();
-            UTF8String name = names[speaker];
+            UTF8String name = name(speaker);
             topic = topic == null || (name != null && topic.compareTo(name) < 0) ? name : topic;
             if (hot[speaker * WIDTH + EVENTS] > 0) {
                 Speaker own = speaker(speaker);
@@ -370,13 +357,14 @@ final class Speakers {
             ((Speaker) heard.get(n)).pack(packed, bytes <= readingsMax);
         }
         int first = ((Integer) of.get(0)).intValue();
-        Object[] found = new Object[TaskDigest.COLUMNS];
+        long log = hot[first * WIDTH + LOG];
+        Object[] found = new Object[6];
         found[0] = Integer.valueOf(TaskDigest.OF_LOG);
         found[1] = emitters[first].name.cluster;
-        found[20] = topicIds[first];
-        found[21] = Integer.valueOf((int) hot[first * WIDTH + PARTITION]);
-        found[22] = topic;
-        found[23] = packed.written();
+        found[2] = row.topicIds.text((int) (log >>> 32));
+        found[3] = Integer.valueOf((int) log);
+        found[4] = topic;
+        found[5] = packed.written();
         return new GenericInternalRow(found);
     }
 }

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -15,39 +15,36 @@ import org.apache.spark.unsafe.types.UTF8String;
  * are added to is looked up for all of these before any is added, so that the machine waits for several at once.
  */
 final class TaskDigest implements Iterator {
-    // What goes out.
+    // What goes out: of each row the first column.
     static final int OF_EMITTER = 0;
     static final int OF_LOG = 1;
     static final int OF_ACTS = 2;
-    static final int COLUMNS = 27;
 
     private static final int AT_ONCE = 128;
 
-    private final Source.Groups groups;
+    private final Source.Batches batches;
     private final EventRow row;
-    private final Kinds kinds;
     private final long asOfMs;
     private final long heldMax;
     private final long readingsMax;
     private final ArrayDeque out = new ArrayDeque();
-    private final Map clusters = new HashMap(); // each name once
     private final Map emitters = new HashMap();
     private final Emitter[] recent = new Emitter[64];
-    private Speakers speakers = new Speakers();
+    private Speakers speakers;
     private final Map acts = new HashMap(); // by cluster
     private final Name asked = new Name();
     private final Said[] waiting = new Said[AT_ONCE];
     private int count = 0; // of those that wait
-    private int at = 0; // of a group
+    private int at = 0; // of a batch
     private int size = 0;
     private boolean isAtEnd = false;
     private long held = 0;
     private long near; // so that looking ahead is for something
 
-    TaskDigest(Source.Groups groups, EventRow row, long asOfMs, long heldMax, long readingsMax) {
-        this.groups = groups;
+    TaskDigest(Source.Batches batches, EventRow row, long asOfMs, long heldMax, long readingsMax) {
+        this.batches = batches;
         this.row = row;
-        kinds = row.kinds;
+        speakers = new Speakers(row);
         this.asOfMs = asOfMs;
         this.heldMax = heldMax;
         this.readingsMax = readingsMax;
@@ -58,7 +55,7 @@ final class TaskDigest implements Iterator {
 
     public boolean hasNext() {
         while (out.isEmpty() && !isAtEnd) {
-            while (held < heldMax && !isAtEnd) {
+            while (held + row.held() < heldMax && !isAtEnd) {
                 takeSome();
             }
             giveOut();
@@ -74,17 +71,19 @@ final class TaskDigest implements Iterator {
         throw new UnsupportedOperationException();
     }
 
-    /** Their texts are a group's: what waits is added before the next is asked for. */
     private void takeSome() {
         if (at == size) {
-            isAtEnd = !groups.next();
+            ColumnarBatch batch = batches.next();
+            isAtEnd = batch == null;
             at = 0;
-            size = isAtEnd ? 0 : groups.size();
+            size = isAtEnd ? 0 : batch.numRows();
+            if (!isAtEnd) {
+                row.open(batch);
+            }
         }
-        while (at < size && count < AT_ONCE) {
-            InternalRow next = groups.at(at++);
-            if (next != null) {
-                row.read(next);
+        for (; at < size && count < AT_ONCE; at++) {
+            if (batches.has(at)) {
+                row.read(at);
                 take();
             }
         }
@@ -127,7 +126,7 @@ final class TaskDigest implements Iterator {
         }
         for (int n = 0; n < count; n++) {
             Said said = waiting[n];
-            boolean isAudited = speakers.call(said.speaker, said, kinds);
+            boolean isAudited = speakers.call(said.speaker, said.topic);
             if (said.isDue) {
                 held += speakers.take(said.speaker, said, isAudited);
             }
@@ -136,26 +135,19 @@ final class TaskDigest implements Iterator {
     }
 
     private Emitter emitter() {
-        int place = (row.broker + 7 * row.component.numBytes()) & (recent.length - 1);
+        int place = (row.broker + 7 * row.component) & (recent.length - 1);
         Emitter found = recent[place];
-        if (found != null && found.name.is(row.cluster, row.broker, row.component, row.incarnation)) {
+        if (found != null && found.is(row)) {
             return found;
         }
-        asked.cluster = row.cluster;
+        asked.cluster = row.clusters.text(row.cluster);
         asked.broker = row.broker;
-        asked.component = row.component;
+        asked.component = row.components.text(row.component);
         asked.incarnation = row.incarnation;
         found = (Emitter) emitters.get(asked);
         if (found == null) {
-            Name name = asked.copied();
-            UTF8String known = (UTF8String) clusters.get(row.cluster);
-            if (known == null) {
-                clusters.put(name.cluster, name.cluster);
-            } else {
-                name.cluster = known;
-            }
-            found = new Emitter(name, emitters.size());
-            emitters.put(name, found);
+            found = new Emitter(asked.copied(), emitters.size(), row);
+            emitters.put(found.name, found);
             held += 512;
         }
         recent[place] = found;
@@ -181,7 +173,8 @@ final class TaskDigest implements Iterator {
             ((Acts) of.getValue()).addRows((UTF8String) of.getKey(), out);
         }
         emitters.clear();
-        speakers = new Speakers();
+        row.forgetTexts();
+        speakers = new Speakers(row);
         acts.clear();
         Arrays.fill(recent, null);
         held = 0;
@@ -189,11 +182,9 @@ final class TaskDigest implements Iterator {
 
     /** What a row says of a log, until it is added to what is known of it. */
     static final class Said {
-        final Ends idEnds = new Ends();
-        final Ends nameEnds = new Ends();
         Emitter emitter;
-        UTF8String topicId;
-        UTF8String topic;
+        int topicId;
+        int topic;
         int partition;
         long place; // a hash of all that names its speaker
         boolean isDue;
@@ -215,11 +206,7 @@ final class TaskDigest implements Iterator {
             topicId = row.topicId();
             topic = row.topic();
             partition = row.partition();
-            idEnds.set(topicId);
-            if (topic != null) {
-                nameEnds.set(topic);
-            }
-            place = Speakers.placeOf(idEnds, partition, of);
+            place = Speakers.placeOf(topicId, partition, of);
             isDue = due;
             isPlain = row.isPlain;
             number = row.isRead ? row.logSeq : EventRow.NONE;

@@ -84,19 +84,29 @@ final class Words {
         }
     }
 
+    /** In four columns: words of which each number came once, as ranges of words; and all others, one by one. */
     void put(Object[] row, int column) {
-        long[][] found = new long[3][size];
-        int next = 0;
-        for (int place = 0; place < words.length; place++) {
-            if (counts[place] != 0) {
-                found[0][next] = words[place];
-                found[1][next] = bits[place];
-                found[2][next] = counts[place];
-                next++;
+        long[] all = inOrder();
+        Ranges whole = new Ranges();
+        Longs others = new Longs();
+        for (int at = 0; at < all.length; at++) {
+            int place = placeOf(all[at]);
+            if (bits[place] == -1 && counts[place] == 64) {
+                whole.join(all[at], all[at] + 1);
+            } else {
+                others.add(all[at]);
             }
         }
+        long[][] found = new long[3][others.size];
+        for (int at = 0; at < others.size; at++) {
+            int place = placeOf(others.of[at]);
+            found[0][at] = words[place];
+            found[1][at] = bits[place];
+            found[2][at] = counts[place];
+        }
+        row[column] = whole.array();
         for (int each = 0; each < 3; each++) {
-            row[column + each] = UnsafeArrayData.fromPrimitiveArray(found[each]);
+            row[column + 1 + each] = UnsafeArrayData.fromPrimitiveArray(found[each]);
         }
     }
 }

@@ -1,6 +1,6 @@
 """A slice, gone through once: all that a run asks of it before it folds any log (SliceDigest.java).
 
-    digest       one pass, without a shuffle: what each task saw, in few rows
+    digest       one pass, without a shuffle: what each task saw, in few rows of three parts
     of_emitters  one row a run of an emitter: its counts, and a bit for each of its numbers
     of_logs      one row a log: what each of its speakers says of it, as the screen asks
     unlike       acts that were told several times with several contents
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ from audit_engine.ingest.rows.pieces.spark import reader_of
 from audit_engine.ingest.rows.plain import Pieces, plain_bodies
 from audit_engine.jvm.spark import compile_into, invoked
 from audit_engine.run.evidence.spark import KEY, SHARED
+from audit_engine.run.kept.spark import Kept
 from audit_engine.run.screen import PLAIN, READINGS
 from rules.events import EmitterRetired, Heartbeat, LogBaseline, SegmentClosed, Source
 from rules.machine.emitters import NO_ACTS
 from rules.machine.terms import DAY_MS, NOT_AUDITED
 
 SOURCES = sorted(Path(__file__).parent.glob("*.java"))
-HELD_BYTES = 64 << 20  # of one task's rows, about
+HELD_BYTES = 256 << 20  # of one task's rows, about; less where there is little memory
 READINGS_BYTES = 256 << 10  # of one log in one task: sixty thousand of them and more
 RUN = ("cluster_id", "broker_id", "component", "incarnation")
 
@@ -56,7 +58,6 @@ OWN: Pieces = {
 }
 # What the rows of one speaker must agree upon, or lie between, in Speaker's order.
 SPREAD = ("leader_epoch", "own_broker_id", "life", "log_start", "local_start", "high_watermark")
-_OF_EMITTER, _OF_LOG, _OF_ACTS = 0, 1, 2
 _LONGS = "ARRAY<BIGINT>"
 # What is asked of an event by its kind, as Kinds has it.
 _KINDS = json.dumps(
@@ -74,15 +75,24 @@ _KINDS = json.dumps(
         "ahead_ms": DAY_MS,
     }
 )
-_SEEN: Mapping[str, str] = {
+# What comes out, in the order of TaskDigest's parts.
+_OF_EMITTERS: Mapping[str, str] = {
     "part": "INT",
     **dict(zip(RUN, ("STRING", "INT", "STRING", "BIGINT"), strict=True)),
     **dict.fromkeys(("events", "left", "shared", "retirements", "unread"), "BIGINT"),
     **dict.fromkeys(("ahead_ms", "first_ms", "last_ms", "told_to"), "BIGINT"),
     "watches_disks": "BOOLEAN",
-    **dict.fromkeys(("follows", "words", "bits", "counts", "elsewhere"), _LONGS),
-    **dict(zip((*KEY[1:], "topic"), ("STRING", "INT", "STRING"), strict=True)),
+    **dict.fromkeys(("follows", "whole", "words", "bits", "counts", "elsewhere"), _LONGS),
+}
+_OF_LOGS: Mapping[str, str] = {
+    "part": "INT",
+    **dict(zip((*KEY, "topic"), ("STRING", "STRING", "INT", "STRING"), strict=True)),
     "stretches": "BINARY",
+}
+_OF_ACTS: Mapping[str, str] = {
+    "part": "INT",
+    "cluster_id": "STRING",
+    "of": "INT",
     **dict.fromkeys(("acts", "tellers", "contents"), _LONGS),
 }
 _TOLD: Mapping[str, str] = {
@@ -97,16 +107,34 @@ _TOLD: Mapping[str, str] = {
 }
 
 
-def digest(rows: DataFrame, as_of_ms: int, *, with_bodies: bool = True) -> DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What all tasks saw, each by itself: of emitters, logs and acts."""
+
+    emitters: DataFrame
+    logs: DataFrame
+    acts: DataFrame
+
+
+def digest(rows: DataFrame, as_of_ms: int, *, with_bodies: bool = True, kept: Kept | None = None) -> Seen:
     """`rows` are a slice, with ASKED. Without bodies, no event is one that the screen knows. What is read
-    from files with nothing but a filter above is not made rows of."""
+    from files with nothing but a filter above is not made rows of. Without `kept`, each part is a pass."""
     spark = rows.sparkSession
     asked: Any = rows.select(*ASKED)._jdf
     seen = made(spark, as_of_ms, with_bodies=with_bodies).of(asked.queryExecution().executedPlan())
+    if kept is not None:
+        seen = kept.as_they_are(spark, seen)
+    parts = (_OF_EMITTERS, _OF_LOGS, _OF_ACTS)
+    emitters, logs, acts = [_part(spark, seen, at, columns) for at, columns in enumerate(parts)]
+    return Seen(emitters=emitters, logs=logs, acts=acts)
+
+
+def _part(spark: SparkSession, seen: Any, part: int, columns: Mapping[str, str]) -> DataFrame:
     jvm: Any = spark._jvm
-    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_ddl(_SEEN))
+    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_ddl(columns))
     session: Any = spark._jsparkSession
-    return DataFrame(session.internalCreateDataFrame(seen, schema, False), spark)
+    rows = _classes(spark).OfPart(part).of(seen)
+    return DataFrame(session.internalCreateDataFrame(rows, schema, False), spark)
 
 
 def made(spark: SparkSession, as_of_ms: int, *, with_bodies: bool) -> Any:
@@ -120,21 +148,21 @@ def own_reader(spark: SparkSession) -> Any:
     return reader_of(spark, plain_bodies(tuple(each.kind for each in PLAIN), OWN))
 
 
-def of_emitters(seen: DataFrame) -> DataFrame:
+def of_emitters(seen: Seen) -> DataFrame:
     """By run of an emitter. `numbers` and `elsewhere` are ranges, starts and ends behind each other, these in
     any order; `twice`: words of which some number came more than once."""
-    of_it = seen.where(F.col("part") == _OF_EMITTER).groupBy(*RUN)
+    of_it = seen.emitters.groupBy(*RUN)
     sums, mosts = ("events", "left", "shared", "retirements", "unread"), ("ahead_ms", "last_ms", "told_to")
-    arrays = ("follows", "words", "bits", "counts", "elsewhere")
+    arrays = ("follows", "whole", "words", "bits", "counts", "elsewhere")
     each = of_it.agg(
         *[F.sum(name).alias(name) for name in sums],
         *[F.max(name).alias(name) for name in (*mosts, "watches_disks")],
         F.min("first_ms").alias("first_ms"),
         F.collect_list(F.struct(*arrays)).alias("each"),
     ).withColumns({name: F.flatten(f"each.{name}") for name in arrays})
-    spark = seen.sparkSession
+    spark = seen.emitters.sparkSession
     numbers = "STRUCT<numbers: ARRAY<BIGINT>, twice: ARRAY<BIGINT>>"
-    own = invoked(spark, _classes(spark).Numbers(), "of", numbers, "words", "bits", "counts")
+    own = invoked(spark, _classes(spark).Numbers(), "of", numbers, "whole", "words", "bits", "counts")
     names = (*RUN, *sums, *mosts, "watches_disks", "first_ms", "follows", "elsewhere")
     return each.withColumn("own", own).select(*names, "own.numbers", "own.twice")
 
@@ -144,26 +172,27 @@ def twice(emitters: DataFrame) -> DataFrame:
     return emitters.select(*RUN, F.explode("twice").alias("word"))
 
 
-def of_logs(seen: DataFrame) -> DataFrame:
+def of_logs(seen: Seen) -> DataFrame:
     """KEY, `topic`, null where it is not audited, and `told`: a member for each speaker, those that were
     observed in time."""
-    of_each = seen.where(F.col("part") == _OF_LOG).groupBy(*KEY)
+    of_each = seen.logs.groupBy(*KEY)
     whole = of_each.agg(F.max("topic").alias("topic"), F.collect_list("stretches").alias("stretches"))
-    spark = seen.sparkSession
+    spark = seen.logs.sparkSession
     told = invoked(
         spark, _classes(spark).Told(), "merged", f"ARRAY<STRUCT<{_ddl(_TOLD, ': ')}>>", "stretches"
     )
     return whole.select(*KEY, "topic", told.alias("told"))
 
 
-def unlike(seen: DataFrame) -> DataFrame:
+def unlike(seen: Seen) -> DataFrame:
     """Cluster and hash of the id of acts that several told, and not in the same words."""
     names = ("acts", "tellers", "contents")
-    parts = seen.where(F.col("part") == _OF_ACTS).groupBy("cluster_id", "partition")
+    parts = seen.acts.groupBy("cluster_id", "of")
     each = parts.agg(F.collect_list(F.struct(*names)).alias("each"))
     each = each.withColumns({name: F.flatten(f"each.{name}") for name in names})
-    acts = _classes(seen.sparkSession).Acts()
-    found = each.withColumn("found", invoked(seen.sparkSession, acts, "unlike", _LONGS, *names))
+    spark = seen.acts.sparkSession
+    acts = _classes(spark).Acts()
+    found = each.withColumn("found", invoked(spark, acts, "unlike", _LONGS, *names))
     return found.select("cluster_id", F.explode("found").alias("act"))
 
 

@@ -86,6 +86,12 @@ def about_logs(rows: DataFrame) -> DataFrame:
     return rows.where(F.col("log_id").isNotNull() & ~F.col("topic").isin(*sorted(NOT_AUDITED)))
 
 
+def of_some(ids: Sequence[str], rows: DataFrame) -> DataFrame:
+    """Of logs as their events call them: rows of others are left where they are read, and of a day that is
+    ordered by log most files are."""
+    return rows.where(F.col("log_id").isin(*ids))
+
+
 def log_id() -> Column:
     """Of a KEY, as `audit_events` has it."""
     return F.concat_ws(":", "topic_id", "partition")

@@ -31,13 +31,14 @@ from audit_engine.run.evidence.spark import (
     is_from_day,
     keyed,
     log_id,
+    of_some,
     shared,
     told,
     told_to,
     until,
 )
 from audit_engine.run.groups.spark import LOG_KEY, each_log
-from audit_engine.run.one_log import Task
+from audit_engine.run.one_log import Doubt, Task
 from audit_engine.run.results.spark import Results, rows_of
 from audit_engine.run.screen.spark import in_doubt, screened
 from audit_engine.tables.results import RESULTS, STATE, STATEMENTS
@@ -52,36 +53,67 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What a run has heard. `logs`: those of its digest, and the canary; `shared`: whether any of it is about
-    more than one log; `emitters` are those of whom something never came, None where nothing is missing."""
+    """What a run has heard; `rows_of`: of these logs, as their events call them, all of it and some more.
+    `logs`: those of its digest, and the canary; `shared`: whether any of it is about more than one log."""
 
     cut: Cut
     before: Mapping[str, Any] | None
     task: Task
     rows: DataFrame
+    rows_of: Callable[[list[str]], DataFrame]
     logs: DataFrame
     canary: Laid
     shared: bool
-    emitters: DataFrame
-    has_new_gaps: bool
     may_excuse: bool
 
-    @property
-    def all_rows(self) -> DataFrame:
-        """With the canary's."""
-        return self.rows.unionByName(self.canary.rows)
+    def all_rows(self, ids: list[str] | None = None) -> DataFrame:
+        """With the canary's; of these logs, where they are few."""
+        if ids is None:
+            return self.rows.unionByName(self.canary.rows)
+        return self.rows_of(ids).unionByName(of_some(ids, self.canary.rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """What never came, as `emitters` have it; whether no run has told it yet."""
+
+    emitters: DataFrame
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """Those of `held` that are excused, and what the first look at all others came to."""
+
+    held: DataFrame
+    excused: list[Row]
+    first: DataFrame
+    said: list[Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """`held`: every log that is carried or was heard of, with its statement where the slice asks for no more;
+    `others`: what that tells logs beside their own events. `looked`: what comes of it if nothing is missing,
+    where few logs are to be judged."""
+
+    carried: DataFrame
+    held: DataFrame
+    others: DataFrame | None
+    looked: Looked | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """`stated` are all logs, `judged` those with a state; `said`: what the run as a whole is told of each,
-    `canary`: the same of the canary alone."""
+    """`stated` are all logs, `judged` those with a state; `said`: what the run as a whole is told of each of
+    these, `excused`: the hashes of what is stated of the others; `canary`: the findings of the canary, if it
+    was judged."""
 
     stated: DataFrame
     judged: DataFrame
     said: list[Row]
-    canary: list[Row]
-    excused: int
+    excused: list[str]
+    canary: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,42 +141,69 @@ class Folding:
         self._kept = kept
         self._at = at
 
-    def fold(self, slice_: Slice) -> Folded:
-        """Every log that is carried or was heard of."""
-        carried = self._of_before(STATEMENTS, slice_.before, *_CARRIED).unionByName(
-            slice_.canary.stated.select(*_CARRIED)
-        )
+    def carried(self, before: Mapping[str, Any] | None, canary: Laid) -> DataFrame:
+        """What the run before left of each log; at hand, once it is handed back."""
+        left = self._of_before(STATEMENTS, before, *_CARRIED)
+        found = self._kept(left.unionByName(canary.stated.select(*_CARRIED)))
+        found.count()
+        return found
+
+    def screen(self, slice_: Slice, carried: DataFrame) -> Screened:
+        """Before it is known what never came; that is rare, and mostly nothing has to be done again."""
         others = _told_by_others(slice_, carried)
-        held = self._kept(_held(slice_, carried, others))
-        every = held.select(*KEY, "topic", "is_new", "is_stale", "statement_hash").collect()
-        asked = self._asked(held, [row for row in every if row["statement_hash"] is None])
-        of_excused = [_excused(row) for row in every if row["statement_hash"] is not None]
-        said = keyed(_of(asked.ids, about_logs(slice_.all_rows)))
-        said = said if others is None else said.unionByName(others)
-        first = self._kept(self._first_look(slice_, asked, said))
-        of_each = _said(first)
+        held = self._kept(_held(slice_, carried))
+        if others is not None:
+            held = self._kept(_without(held, (), others))
+        every = _every(held)
+        is_small = sum(row["statement_hash"] is None for row in every) <= FEW_LOGS
+        looked = self._look(slice_, held, every, others) if is_small else None
+        return Screened(carried=carried, held=held, others=others, looked=looked)
+
+    def fold(self, slice_: Slice, screened: Screened, missed: Missed) -> Folded:
+        """Every log; of the slice's task doubts are known by now. None that is in doubt, or is told of what
+        never came, is excused."""
+        looked = screened.looked
+        if missed.is_new or slice_.task.doubts or looked is None:
+            others, held = screened.others, screened.held
+            if missed.is_new:
+                logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), screened.carried)
+                missing = gaps(missed.emitters, "new_gaps", logs)
+                others = missing if others is None else others.unionByName(missing)
+            if missed.is_new or slice_.task.doubts:
+                held = self._kept(_without(held, slice_.task.doubts, others))
+            looked = self._look(slice_, held, _every(held), others)
+        held, first, of_each = looked.held, looked.first, looked.said
         judged = first.where(F.col("late_ms").isNull())
         if any(each["late_ms"] is not None for each in of_each):
             self._at("refold")
             late = first.where(F.col("late_ms").isNotNull()).select(*KEY, "topic", "late_ms")
-            again = self._kept(self._second_look(slice_, late))
+            again = self._kept(self._second_look(slice_, late, missed.emitters))
             judged = judged.unionByName(again)
             of_each = [each for each in of_each if each["late_ms"] is None] + _said(again)
         stated = judged.withColumn("state_run", F.lit(slice_.cut.run))
-        if of_excused:
+        if looked.excused:
             columns = [each.name for each in RESULTS[STATEMENTS] if each.name not in ("run", "attempt")]
             verdict = F.lit(Verdict.PASS.value).alias("verdict")
             excused_logs = held.where(F.col("statement_hash").isNotNull()).select("*", verdict)
             stated = stated.select(*columns).unionByName(excused_logs.select(*columns))
-        logs_own, excused_own = _real(of_each), _real(of_excused)
         is_real = F.col("cluster_id") != CLUSTER
         return Folded(
             stated=stated.where(is_real),
             judged=judged.where(is_real),
-            said=logs_own + excused_own,
-            canary=[each for each in of_each + of_excused if each["cluster_id"] == CLUSTER],
-            excused=len(excused_own),
+            said=[each for each in of_each if each["cluster_id"] != CLUSTER],
+            excused=[each["statement_hash"] for each in looked.excused if each["cluster_id"] != CLUSTER],
+            canary=[each["findings"] for each in of_each if each["cluster_id"] == CLUSTER]
+            + ["[]" for each in looked.excused if each["cluster_id"] == CLUSTER],
         )
+
+    def _look(self, slice_: Slice, held: DataFrame, every: list[Row], others: DataFrame | None) -> Looked:
+        """`every` is what is asked of each row of `held`."""
+        asked = self._asked(held, [row for row in every if row["statement_hash"] is None])
+        said = keyed(about_logs(slice_.all_rows(asked.ids)))
+        said = said if others is None else said.unionByName(others)
+        first = self._kept(self._first_look(slice_, asked, said))
+        excused = [row for row in every if row["statement_hash"] is not None]
+        return Looked(held=held, excused=excused, first=first, said=_said(first))
 
     def _asked(self, held: DataFrame, rows: list[Row]) -> Asked:
         """Those of all logs that are to be judged; where they are few, by name."""
@@ -165,7 +224,7 @@ class Folding:
         own = said.join(_named(logs), list(LOG_KEY), "left_semi")
         is_first = slice_.cut.previous is None
         if asked.new:
-            ever = slice_.all_rows if is_first else told(until(self._events(), slice_.cut.end_offsets))
+            ever = slice_.all_rows() if is_first else told(until(self._events(), slice_.cut.end_offsets))
             own = own.unionByName(told_to(shared(ever), logs.where("is_new")))
         states = self._of_before(STATE, slice_.before, *KEY, "state")
         states = states.unionByName(slice_.canary.states.select(*KEY, "state"))
@@ -191,7 +250,7 @@ class Folding:
         stale = stale.join(since, list(KEY), "left").withColumn("late_ms", F.coalesce("late_ms", never))
         return judged.unionByName(stale, allowMissingColumns=True)
 
-    def _second_look(self, slice_: Slice, late: DataFrame) -> DataFrame:
+    def _second_look(self, slice_: Slice, late: DataFrame, emitters: DataFrame) -> DataFrame:
         """Over the last state that has nothing of what comes after `late_ms`; of the events, only those that
         no such state can have are read."""
         results, previous = self._results, slice_.cut.previous or 0
@@ -213,7 +272,7 @@ class Folding:
             F.col("state").alias("base"),
             F.lit(True).alias("is_again"),
         )
-        said = gaps(slice_.emitters, "gaps", placed)
+        said = gaps(emitters, "gaps", placed)
         if None in runs:
             said = said.unionByName(self._said_to(slice_.cut, placed.where("base_run IS NULL"), None))
         if based:
@@ -230,7 +289,10 @@ class Folding:
             after = [each for each in self._results.finished() if run < each["run"] < cut.run]
             if all(json.loads(each["counts"]).get("by_day", each["run"] == 1) for each in after):
                 events = events.where(is_from_day(self._results.run_row(run)["as_of_ms"]))
-        own = _of(_ids(logs), about_logs(told(events))).join(logs.select(*KEY), list(KEY), "left_semi")
+        ids = _ids(logs)
+        own = about_logs(told(events if ids is None else of_some(ids, events))).join(
+            logs.select(*KEY), list(KEY), "left_semi"
+        )
         return keyed(own).unionByName(told_to(shared(told(events)), logs))
 
     def _of_before(self, name: str, before: Mapping[str, Any] | None, *columns: str) -> DataFrame:
@@ -241,37 +303,29 @@ class Folding:
 
 def _told_by_others(slice_: Slice, carried: DataFrame) -> DataFrame | None:
     """What the slice tells logs beside their own events. New logs hear all that was ever said anyway."""
-    found = None
-    if (slice_.shared or slice_.canary.shared) and slice_.cut.previous is not None:
-        # A slice that is known to have none of these is not read for the canary's.
-        found = told_to(shared(slice_.all_rows if slice_.shared else slice_.canary.rows), carried)
-    if slice_.has_new_gaps:
-        logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), carried)
-        missing = gaps(slice_.emitters, "new_gaps", logs)
-        found = missing if found is None else found.unionByName(missing)
-    return found
+    if not (slice_.shared or slice_.canary.shared) or slice_.cut.previous is None:
+        return None
+    # A slice that is known to have none of these is not read for the canary's.
+    return told_to(shared(slice_.all_rows() if slice_.shared else slice_.canary.rows), carried)
 
 
-def _held(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> DataFrame:
-    """All logs; those that the screen excuses, with their statement: calm ones that nothing but their own
-    events can concern in this run. Stale: its last state is of a run before the last."""
+def _held(slice_: Slice, carried: DataFrame) -> DataFrame:
+    """All logs; those that the screen excuses, with their statement. Stale: its last state is of a run before
+    the last."""
     task, previous = slice_.task, slice_.cut.previous
     before = carried.withColumns({"topic_before": F.col("topic"), "is_known": F.lit(True)}).drop("topic")
     both = before.join(slice_.logs, list(KEY), "full_outer").where("is_known OR topic IS NOT NULL")
-    may_excuse = F.lit(slice_.may_excuse) & ~in_doubt(task.doubts)
-    if others is not None:
-        told = others.select(*[F.col(f"log_{name}").alias(name) for name in KEY]).distinct()
-        both = both.join(told.withColumn("is_told", F.lit(True)), list(KEY), "left")
-        may_excuse &= F.col("is_told").isNull()
-    both = both.withColumn("calm", F.when(may_excuse, F.col("calm")))
+    both = both.withColumn("calm", F.when(F.lit(slice_.may_excuse), F.col("calm")))
     found = screened(both, from_ms=task.from_ms, as_of_ms=task.as_of_ms)
     is_excused = F.col("statement_hash").isNotNull()
     last_run = F.coalesce("state_run", F.when(F.col("is_known"), F.lit(previous)))
     return found.select(
         *KEY,
+        # An excused one goes by the name that stands in its statement.
         F.when(is_excused, F.col("topic_before"))
         .otherwise(F.greatest("topic", "topic_before"))
         .alias("topic"),
+        F.greatest("topic", "topic_before").alias("topic_now"),
         F.col("is_known").isNull().alias("is_new"),
         F.coalesce(last_run < (previous or 0), F.lit(False)).alias("is_stale"),
         "state_run",
@@ -282,16 +336,27 @@ def _held(slice_: Slice, carried: DataFrame, others: DataFrame | None) -> DataFr
     )
 
 
+def _without(held: DataFrame, doubts: tuple[Doubt, ...], others: DataFrame | None) -> DataFrame:
+    """The same; those that are told something by others, or are in doubt, are to be judged."""
+    may_excuse = ~in_doubt(doubts)
+    if others is not None:
+        told = others.select(*[F.col(f"log_{name}").alias(name) for name in KEY]).distinct()
+        held = held.join(told.withColumn("is_told", F.lit(True)), list(KEY), "left")
+        may_excuse &= F.col("is_told").isNull()
+    stands = F.coalesce(may_excuse, F.lit(False))
+    own = {name: F.when(stands, F.col(name)) for name in ("calm", "words", "statement", "statement_hash")}
+    topic = F.when(stands, F.col("topic")).otherwise(F.col("topic_now"))
+    return held.withColumns({**own, "topic": topic}).drop("is_told")
+
+
+def _every(held: DataFrame) -> list[Row]:
+    return held.select(*KEY, "topic", "is_new", "is_stale", "statement_hash").collect()
+
+
 def _ids(logs: DataFrame) -> list[str] | None:
     """What events call them, if they are few."""
     named = logs.select(log_id().alias("log_id")).distinct().limit(FEW_LOGS + 1).collect()
     return [row["log_id"] for row in named] if len(named) <= FEW_LOGS else None
-
-
-def _of(ids: list[str] | None, rows: DataFrame) -> DataFrame:
-    """Without most rows of other logs, where `ids` are known: they are left where the rows are read, and of a
-    day that is ordered by log most files are."""
-    return rows if ids is None else rows.where(F.col("log_id").isin(ids))
 
 
 def _named(logs: DataFrame) -> DataFrame:
@@ -304,14 +369,3 @@ def _said(judged: DataFrame) -> list[Row]:
     state = F.when(F.col("has_blast"), F.col("state")).alias("state")
     asked = ("cluster_id", "late_ms", "is_again", "verdict", "statement_hash", "findings")
     return judged.select(*asked, state).collect()
-
-
-def _real(said: list[Row]) -> list[Row]:
-    return [each for each in said if each["cluster_id"] != CLUSTER]
-
-
-def _excused(row: Row) -> Row:
-    """Of an excused log, what `_said` tells of each."""
-    said = {name: row[name] for name in ("cluster_id", "statement_hash")}
-    verdict = Verdict.PASS.value
-    return Row(**said, late_ms=None, is_again=False, verdict=verdict, findings="[]", state=None)

@@ -17,19 +17,27 @@ class Kept:
     """`with Kept() as kept`: `kept(frame)` is held until the end."""
 
     def __init__(self) -> None:
-        self._frames: list[DataFrame] = []
+        self._held: list[Any] = []  # frames, and RDDs of the JVM
 
     def __enter__(self) -> Kept:
         return self
 
     def __call__(self, frame: DataFrame) -> DataFrame:
         held = frame.persist()  # in memory, and on disk what finds no room there
-        self._frames.append(held)
+        self._held.append(held)
         return apart(held.sparkSession, held)
 
+    def as_they_are(self, spark: SparkSession, rows: Any) -> Any:
+        """The same of an RDD of the JVM, of rows that are an object each and stay as they are: no columns are
+        made of them, and no rows of these again."""
+        jvm: Any = spark._jvm
+        held = rows.persist(jvm.org.apache.spark.storage.StorageLevel.MEMORY_AND_DISK())
+        self._held.append(held)
+        return held
+
     def __exit__(self, *_: object) -> None:
-        for frame in reversed(self._frames):
-            frame.unpersist()
+        for each in reversed(self._held):
+            each.unpersist(False)
 
 
 def apart(spark: SparkSession, rows: DataFrame) -> DataFrame:

@@ -1,17 +1,18 @@
 """What an emitter said, out of what was summed up of it.
 
-    one row a run           its numbers, as `ranges`; those of logs that are not told which (`elsewhere`); how
-                            far a heartbeat says that it had counted (`told_to`)
-    one row a run and log   its numbers of one log
+    one row a run         its numbers, as `ranges`; those of logs that are not told which (`elsewhere`); how
+                          far a heartbeat says that it had counted (`told_to`)
+    and one of its logs   `logs`, JSON: of each the numbers in it, as ranges
 
-Ranges are starts and ends, one behind the other. So an emitter's day is a row for each log, in whatever order
-and however often its events were delivered.
+Ranges are starts and ends, one behind the other. So an emitter's day is two rows, in whatever order and
+however often its events were delivered.
 
 Owns the way from rows to spans. Invariant: it is what `rules.machine.emitters.summed` makes of the events.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,8 +26,8 @@ def said_of(broker_id: int, component: str, rows: Iterable[Mapping[str, Any]]) -
     logs: dict[int, dict[str, Spans]] = {}
     for row in rows:
         of_run = logs.setdefault(row["incarnation"], {})
-        if row["log"] is not None:
-            of_run[row["log"]] = _ranges(row["ranges"])
+        if row["logs"] is not None:
+            of_run |= {log: _ranges(ends) for log, ends in json.loads(row["logs"]).items()}
             continue
         runs[row["incarnation"]] = row
         if row["elsewhere"]:

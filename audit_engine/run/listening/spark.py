@@ -11,6 +11,7 @@ Owns these aggregations. Invariant: what is heard is what `rules.machine.emitter
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,10 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.digest.spark import RUN, act_of, digest, is_act, of_emitters, of_logs, twice, unlike
+from audit_engine.run.digest.spark import Seen as Parts
 from audit_engine.run.evidence.spark import log_id
 from audit_engine.run.groups.spark import EMITTER, Emitter, Listeners, each_emitter
+from audit_engine.run.kept.spark import Kept
 from audit_engine.run.one_log import Task
 from audit_engine.run.told import told_of
 from rules.events import EmitterRetired
@@ -66,18 +69,18 @@ def seen(emitters: DataFrame) -> Seen:
 class Digested:
     """A slice as `digest` has it: `parts`, and what they come to."""
 
-    parts: DataFrame
+    parts: Parts
     emitters: DataFrame
     logs: DataFrame
     seen: Seen
 
 
-def digested(
-    rows: DataFrame, as_of_ms: int, kept: Callable[[DataFrame], DataFrame], *, with_bodies: bool
-) -> Digested:
-    parts = kept(digest(rows, as_of_ms, with_bodies=with_bodies))
-    emitters = kept(of_emitters(parts))
-    return Digested(parts=parts, emitters=emitters, logs=kept(of_logs(parts)), seen=seen(emitters))
+def digested(rows: DataFrame, as_of_ms: int, kept: Kept, *, with_bodies: bool) -> Digested:
+    parts = digest(rows, as_of_ms, with_bodies=with_bodies, kept=kept)
+    with ThreadPoolExecutor(1) as aside:
+        logs = aside.submit(lambda: kept(of_logs(parts)))
+        emitters = kept(of_emitters(parts))
+        return Digested(parts=parts, emitters=emitters, seen=seen(emitters), logs=logs.result())
 
 
 def heard(
@@ -112,18 +115,21 @@ def heard(
 
 
 def _summed(digested: Digested) -> DataFrame:
-    """A row for each run of an emitter, and one for each of its logs."""
+    """A row for each run of an emitter, and one for what it said of logs: to Python tens of thousands of rows
+    are dearer than one text."""
     own = digested.emitters.where("events > `left`").select(
         *RUN,
-        F.lit(None).cast("string").alias("log"),
+        F.lit(None).cast("string").alias("logs"),
         F.col("numbers").alias("ranges"),
         *("last_ms", "watches_disks", "told_to", "follows", "elsewhere"),
     )
     each = digested.logs.select("cluster_id", log_id().alias("log"), F.explode("told").alias("told"))
-    of_logs = each.where(F.size("told.numbers") > 0).select(
-        "cluster_id", *[f"told.{name}" for name in RUN[1:]], "log", F.col("told.numbers").alias("ranges")
+    numbers = F.struct("log", F.col("told.numbers").alias("numbers"))
+    of_logs = each.where(F.size("told.numbers") > 0).groupBy(
+        "cluster_id", *[F.col(f"told.{name}").alias(name) for name in RUN[1:]]
     )
-    return own.unionByName(of_logs, allowMissingColumns=True)
+    of_runs = of_logs.agg(F.to_json(F.map_from_entries(F.collect_list(numbers))).alias("logs"))
+    return own.unionByName(of_runs, allowMissingColumns=True)
 
 
 def _around(
@@ -168,7 +174,7 @@ def _same_number(due: DataFrame, emitters: DataFrame) -> list[Row]:
     return found.orderBy(*number, "payload_hash").limit(DOUBLED_MAX).collect()
 
 
-def _same_act(due: DataFrame, parts: DataFrame) -> list[Row]:
+def _same_act(due: DataFrame, parts: Parts) -> list[Row]:
     """Acts that were told several times with several contents, whoever told them: what all hosts can see is
     told by several, as one event (docs/decisions/0013)."""
     acts = unlike(parts)

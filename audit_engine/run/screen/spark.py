@@ -9,13 +9,18 @@ as our own writers do.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from audit_engine.jvm.spark import compile_into, invoked
 from audit_engine.run.evidence.spark import KEY
 from audit_engine.run.one_log import Doubt
 from audit_engine.run.screen import AS_OF, EVENTS, FROM, WATERMARK
 from audit_engine.tables.results import CALM
+
+_WORDING = Path(__file__).parent / "Wording.java"
 
 
 def excused(carried: DataFrame, logs: DataFrame, *, from_ms: int, as_of_ms: int) -> DataFrame:
@@ -36,17 +41,11 @@ def screened(both: DataFrame, *, from_ms: int, as_of_ms: int) -> DataFrame:
     told = F.coalesce(F.col("told"), F.array().cast(both.schema["told"].dataType))
     is_excused = F.forall(told, lambda each: _agrees(each, calm)) & (_until(calm, told) > as_of_ms)
     found = both.withColumn("after", F.when(calm.isNotNull() & is_excused, _advanced(calm, told)))
-    words = F.when(F.col("after").isNotNull(), F.col("words"))
-    numbers_put = {
-        AS_OF: F.lit(as_of_ms),
-        FROM: F.lit(from_ms),
-        EVENTS: F.col("after.events"),
-        WATERMARK: F.col("after.watermark"),
-    }
-    for place, number in numbers_put.items():
-        text = number.cast("string")
-        words = F.replace(F.replace(words, F.lit(f'"{place}"'), text), F.lit(place), text)
-    found = found.withColumn("statement", words)
+    spark = both.sparkSession
+    words = compile_into(spark, _WORDING).Wording(FROM, AS_OF, EVENTS, WATERMARK, from_ms, as_of_ms)
+    # Of none that is not excused: it has no numbers.
+    put = invoked(spark, words, "put", "STRING", "words", "after.events", "after.watermark")
+    found = found.withColumn("statement", put)
     return found.withColumn("statement_hash", F.sha2("statement", 256))
 
 

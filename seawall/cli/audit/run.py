@@ -130,10 +130,7 @@ def run(
     with (
         _progress() as shown,
         steps("audit run") as traced,
-        session(settings, root, is_only_driver=is_only_driver, master=master) as (
-            spark,
-            _,
-        ),
+        session(settings, root, is_only_driver=is_only_driver, master=master, is_batch=True) as (spark, _),
     ):
 
         def at(step: str) -> None:
@@ -172,7 +169,7 @@ def _of_the_past(
     from seawall.cli.audit.replay import replay
 
     root = root_of(tables_at(settings))
-    with session(settings, root) as (spark, _):
+    with session(settings, root, is_batch=True) as (spark, _):
         code = replay(History(spark, root), from_ms=from_ms, to_ms=to_ms, rules=rules, as_json=as_json)
     raise typer.Exit(code)
 

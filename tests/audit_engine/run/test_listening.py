@@ -44,7 +44,7 @@ def rows_of(said: Iterable[Told]) -> list[dict[str, Any]]:
         found.append(
             {
                 "incarnation": incarnation,
-                "log": None,
+                "logs": None,
                 "ranges": [end for span in normal((each.seq, each.seq + 1) for each in own) for end in span],
                 "last_ms": max(each.observed_at_ms for each in own),
                 "watches_disks": any(isinstance(each.event, LogBaseline) for each in own),
@@ -58,7 +58,7 @@ def rows_of(said: Iterable[Told]) -> list[dict[str, Any]]:
             if each.log_seq is not None:
                 row = row_of(each)
                 logs[f"{row['topic_id']}:{row['partition']}"] += [each.log_seq, each.log_seq + 1]
-        found += [{"incarnation": incarnation, "log": log, "ranges": ends} for log, ends in logs.items()]
+        found += [{"incarnation": incarnation, "logs": json.dumps(logs)}]
     return found
 
 
