@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 
@@ -63,10 +64,18 @@ def _compiled(gateway: Any, texts: Mapping[str, str]) -> dict[str, bytes]:
     taken for the one that is being compiled."""
     jvm = gateway.jvm
     class_path = jvm.java.lang.System.getProperty("java.class.path").split(os.pathsep)
-    there = [each for each in class_path if each and not Path(each).is_dir()]
+    there = [
+        jvm.java.io.File(each).toURI().toURL() for each in class_path if each and not Path(each).is_dir()
+    ]
+    # Under spark-submit, the jars that it was given lie with a loader of Spark's.
+    given_later = jvm.Thread.currentThread().getContextClassLoader()
+    while given_later is not None:
+        if is_instance_of(gateway, given_later, jvm.java.net.URLClassLoader):
+            there += [each for each in given_later.getURLs() if not each.getPath().endswith("/")]
+        given_later = given_later.getParent()
     urls = gateway.new_array(jvm.java.net.URL, len(there))
     for at, each in enumerate(there):
-        urls[at] = jvm.java.io.File(each).toURI().toURL()
+        urls[at] = each
     loader = jvm.java.net.URLClassLoader(urls, jvm.java.lang.ClassLoader.getPlatformClassLoader())
     resources = jvm.org.codehaus.commons.compiler.util.resource
     classes = jvm.java.util.HashMap()

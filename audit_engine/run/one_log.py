@@ -21,7 +21,18 @@ from typing import Any
 from audit_engine.run.outcomes import told
 from audit_engine.run.screen import words_of
 from rules.identity import LogId
-from rules.machine import LogState, Terms, Told, decode, encode, fold_line, in_line, is_late, newborn
+from rules.machine import (
+    LogState,
+    Reading,
+    Terms,
+    Told,
+    decode,
+    encode,
+    fold_line,
+    in_line,
+    is_late,
+    newborn,
+)
 from rules.machine.calm import Calm, calm_of
 from rules.machine.verdict import Statement, stated
 from rules.machine.verdict import judge as judged_by_rules
@@ -95,7 +106,7 @@ class Line:
     """
 
     facts: Sequence[Told]
-    said: Iterable[Told]
+    said: Iterable[Told | Reading]
 
 
 def judge(log: LogId, topic: str, line: Line, carried: bytes | None, task: Task) -> Judged | Late:
@@ -105,7 +116,7 @@ def judge(log: LogId, topic: str, line: Line, carried: bytes | None, task: Task)
         newborn(log, topic), position=state.position, heard=dict(state.heard), tier_offset=state.tier_offset
     )
 
-    def in_time() -> Iterator[Told]:
+    def in_time() -> Iterator[Told | Reading]:
         for each in line.said:
             if is_late(before, each):
                 raise _CameLate(each.observed_at_ms)
@@ -128,7 +139,7 @@ def judge_again(log: LogId, topic: str, line: Line, base: bytes | None, task: Ta
     return _judged(state, in_line(facts, said), task)
 
 
-def _judged(state: LogState, line: Iterable[Told], task: Task) -> Judged:
+def _judged(state: LogState, line: Iterable[Told | Reading], task: Task) -> Judged:
     after = fold_line(state, line, task.terms, as_of_ms=task.as_of_ms)
     blind = tuple(each.why for each in task.doubts if each.is_about(after))
     judgement = judged_by_rules(after, task.terms, from_ms=task.from_ms, blind=blind)
@@ -145,7 +156,7 @@ def _judged(state: LogState, line: Iterable[Told], task: Task) -> Judged:
     )
 
 
-def _is_in(position: tuple[int, tuple[int, str, int], int] | None, said: Told) -> bool:
+def _is_in(position: tuple[int, tuple[int, str, int], int] | None, said: Told | Reading) -> bool:
     """Whether an event that has no number in this log is folded already: all up to the position are."""
     if said.log_seq is not None or position is None:
         return False

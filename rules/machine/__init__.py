@@ -25,10 +25,11 @@ from rules.machine.codec import StateTooNew, decode, encode, state_hash
 from rules.machine.fold import fold, fold_line, is_late, step
 from rules.machine.state import LogState, newborn
 from rules.machine.terms import RuleTerms, Suppression, Terms, is_audited
-from rules.machine.told import Speaker, Told, concerns, has_own_clock, in_line, in_order
+from rules.machine.told import Reading, Speaker, Told, concerns, has_own_clock, in_line, in_order
 
 __all__ = [
     "LogState",
+    "Reading",
     "RuleTerms",
     "Speaker",
     "StateTooNew",

@@ -77,7 +77,7 @@ from rules.machine.findings import is_open
 from rules.machine.spans import join, span
 from rules.machine.state import RUNS_KEPT, Found, Gap, LogState, missing
 from rules.machine.terms import DAY_MS, HOUR_MS, Terms
-from rules.machine.told import Told, concerns, in_order
+from rules.machine.told import Reading, Told, concerns, in_order, told_whole
 
 Handler = Callable[[LogState, Any, Terms], None]
 
@@ -128,7 +128,9 @@ def fold(state: LogState, said: Iterable[Told], terms: Terms, *, as_of_ms: int |
     return fold_line(copied(state), in_order(said), terms, as_of_ms=as_of_ms)
 
 
-def fold_line(state: LogState, line: Iterable[Told], terms: Terms, *, as_of_ms: int | None) -> LogState:
+def fold_line(
+    state: LogState, line: Iterable[Told | Reading], terms: Terms, *, as_of_ms: int | None
+) -> LogState:
     """The same of what comes in order, one after another. It is `state` itself that changes."""
     holding: conditions.Holding | None = None
     rest: quiet.Rest | None = None
@@ -137,7 +139,7 @@ def fold_line(state: LogState, line: Iterable[Told], terms: Terms, *, as_of_ms: 
             continue
         if rest is not None and quiet.passed(state, told, rest):
             continue
-        holding = _step(state, told, terms, holding)
+        holding = _step(state, told_whole(told), terms, holding)
         rest = None if holding is None else quiet.rest_of(state, terms, holding)
     if as_of_ms is not None and as_of_ms > state.clock_ms and state.events:
         _tick(state, authority.terms_here(state, terms), as_of_ms)
@@ -152,12 +154,14 @@ def step(state: LogState, told: Told, terms: Terms) -> tuple[LogState, list[Foun
     return made, [found for key, found in made.findings.items() if state.findings.get(key) != found]
 
 
-def is_late(state: LogState, told: Told) -> bool:
+def is_late(state: LogState, told: Told | Reading) -> bool:
     """Whether it belongs before what was folded already: its log is folded again from an earlier state."""
     if _is_heard(state, told):
         return False
     if state.position is not None and _position(told) < state.position:
         return True
+    if isinstance(told, Reading):
+        return False
     offset = getattr(told.event, "metadata_offset", None)
     return (
         isinstance(told.event, (CopyStarted, CopyFinished, DeleteStarted, DeleteFinished))
@@ -259,17 +263,17 @@ def _forget(state: LogState, terms: Terms, now_ms: int) -> None:
     state.holds = {key: each for key, each in state.holds.items() if each.released_at is None}
 
 
-def _position(told: Told) -> tuple[int, tuple[int, str, int], int]:
+def _position(told: Told | Reading) -> tuple[int, tuple[int, str, int], int]:
     who = told.speaker
     return (told.observed_at_ms, (who.broker_id, who.component, who.incarnation), told.seq)
 
 
-def _is_heard(state: LogState, told: Told) -> bool:
+def _is_heard(state: LogState, told: Told | Reading) -> bool:
     heard = None if told.log_seq is None else state.heard.get(str(told.speaker))
     if told.log_seq is None or not heard or told.log_seq >= heard[-1][1]:
         return False
-    return any(start <= told.log_seq < end for start, end in heard) and isinstance(
-        told.event, (LogEvent, type(None))
+    return any(start <= told.log_seq < end for start, end in heard) and (
+        isinstance(told, Reading) or isinstance(told.event, (LogEvent, type(None)))
     )
 
 

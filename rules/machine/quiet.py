@@ -23,7 +23,7 @@ from rules.machine.conditions import NEVER_MS, Condition
 from rules.machine.findings import is_open
 from rules.machine.state import FINDINGS_MAX, LogState
 from rules.machine.terms import DAY_MS, HOUR_MS, Terms
-from rules.machine.told import Told
+from rules.machine.told import Reading, Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,50 +49,74 @@ def rest_of(state: LogState, terms: Terms, holding: Mapping[str, Condition]) -> 
     return Rest(until_ms, max(state.epoch_starts, default=-1))
 
 
-def passed(state: LogState, told: Told, rest: Rest) -> bool:
+def passed(state: LogState, told: Told | Reading, rest: Rest) -> bool:
     """Whether it was such a reading; then the state has it."""
-    event = told.event
-    if type(event) is not HighWatermark or told.log_seq is None:
+    reading = told if isinstance(told, Reading) else _reading_of(told, state)
+    if reading is None:
         return False
-    now_ms = max(state.clock_ms, told.observed_at_ms)
-    name = str(told.speaker)
+    now_ms = max(state.clock_ms, reading.observed_at_ms)
+    name = str(reading.speaker)
     heard = state.heard.get(name)
-    is_next = heard is not None and heard[-1][1] == told.log_seq
-    replica = state.replicas.get(event.broker_id)
-    if now_ms >= rest.until_ms or heard is None or not is_next or replica is None or event.log != state.log:
+    replica = state.replicas.get(reading.broker_id)
+    if now_ms >= rest.until_ms or heard is None or heard[-1][1] != reading.log_seq or replica is None:
         return False
+    size_bytes = reading.size_bytes
     is_its = (
-        event.source is Source.LOG_DIR
-        and event.log_start == replica.start
-        and event.replica_incarnation is not None
-        and event.replica_incarnation == replica.incarnation
-        and event.directory_id == replica.directory_id
-        and (event.size_bytes is None or event.size_bytes > 0)
+        reading.log_start == replica.start
+        and reading.replica_incarnation == replica.incarnation
+        and reading.directory_id == replica.directory_id
+        and (size_bytes is None or size_bytes > 0)
     )
-    epoch = event.leader_epoch if event.leader_epoch >= 0 else state.leader_epoch
+    epoch = reading.leader_epoch if reading.leader_epoch >= 0 else state.leader_epoch
     highest = state.watermarks.get(epoch)
-    mark, published = event.high_watermark, state.watermark
+    mark, published = reading.high_watermark, state.watermark
     if not is_its or highest is None or epoch < rest.least_epoch or published is None:
         return False
-    if event.broker_id == state.leader_id:
+    if reading.broker_id == state.leader_id:
         if mark < published:
             return False
         replica.low_since_ms = None
-    state.heard[name] = (*heard[:-1], (heard[-1][0], told.log_seq + 1))
-    replica.start_read_ms = max(replica.start_read_ms, event.occurred_at_ms)
-    replica.watermark, replica.log_end = mark, event.log_end
-    if event.size_bytes is not None:
-        replica.disk_bytes = event.size_bytes
+    state.heard[name] = (*heard[:-1], (heard[-1][0], reading.log_seq + 1))
+    replica.start_read_ms = max(replica.start_read_ms, reading.occurred_at_ms)
+    replica.watermark, replica.log_end = mark, reading.log_end
+    if size_bytes is not None:
+        replica.disk_bytes = size_bytes
     if mark > highest:
         state.watermarks[epoch] = mark
     if mark > published:
         state.watermark = mark
     state.clock_ms = now_ms
-    place = (told.observed_at_ms, told.speaker, told.seq)
+    place = (reading.observed_at_ms, reading.speaker, reading.seq)
     if state.position is None or place > state.position:
         state.position = place
     state.events += 1
     return True
+
+
+def _reading_of(told: Told, state: LogState) -> Reading | None:
+    """Of this log; None of what is none, or was not read off a disk that is known."""
+    event = told.event
+    if type(event) is not HighWatermark or event.source is not Source.LOG_DIR or event.log != state.log:
+        return None
+    directory_id, incarnation = event.directory_id, event.replica_incarnation
+    if told.log_seq is None or directory_id is None or incarnation is None:
+        return None
+    return Reading(
+        speaker=told.speaker,
+        seq=told.seq,
+        log_seq=told.log_seq,
+        observed_at_ms=told.observed_at_ms,
+        occurred_at_ms=event.occurred_at_ms,
+        leader_epoch=event.leader_epoch,
+        broker_id=event.broker_id,
+        directory_id=directory_id,
+        replica_incarnation=incarnation,
+        log_start=event.log_start,
+        high_watermark=event.high_watermark,
+        log_end=event.log_end,
+        size_bytes=event.size_bytes,
+        whole=lambda: told,
+    )
 
 
 def _is_settled(state: LogState) -> bool:

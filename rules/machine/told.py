@@ -16,9 +16,9 @@ Invariant: the order is a function of the set of what was said.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rules.events import (
     CopyFinished,
@@ -35,6 +35,7 @@ from rules.events import (
 )
 from rules.identity import LogId
 
+AnyTold = TypeVar("AnyTold", bound="Told | Reading")
 Kinds = tuple[type[Event], ...]
 TIER_FACTS: Kinds = (
     CopyStarted,
@@ -87,6 +88,30 @@ class Told:
         return Order(self.observed_at_ms, self.speaker, self.seq)
 
 
+class Reading(NamedTuple):
+    """One reading of a high watermark, off the disk of a replica that is told which: what is asked of nearly
+    every event. `whole` tells all of it, if more is."""
+
+    speaker: Speaker
+    seq: int
+    log_seq: int
+    observed_at_ms: int
+    occurred_at_ms: int
+    leader_epoch: int
+    broker_id: int
+    directory_id: str
+    replica_incarnation: int
+    log_start: int
+    high_watermark: int
+    log_end: int | None
+    size_bytes: int | None
+    whole: Callable[[], Told]
+
+
+def told_whole(told: Told | Reading) -> Told:
+    return told.whole() if isinstance(told, Reading) else told
+
+
 def in_order(said: Iterable[Told]) -> list[Told]:
     """Each number once, in the order in which it is judged."""
     once: dict[tuple[Speaker, int], Told] = {}
@@ -95,7 +120,7 @@ def in_order(said: Iterable[Told]) -> list[Told]:
     return list(in_line([each for each in once.values() if has_own_clock(each)], once.values()))
 
 
-def in_line(facts: Iterable[Told], said: Iterable[Told]) -> Iterator[Told]:
+def in_line(facts: Iterable[Told], said: Iterable[AnyTold]) -> Iterator[AnyTold | Told]:
     """The same of what is sorted already, one after another: nothing is held but `facts`, which are those of
     `said` that have a clock of their own. What is numbered in the log may come twice, side by side or not:
     who folds it knows what was heard."""
@@ -142,7 +167,9 @@ def _by_own_clock(told: Told) -> tuple[int, Order]:
     return (getattr(told.event, "metadata_offset", None) or 0, told.order)
 
 
-def _clock_of(told: Told) -> int | None:
+def _clock_of(told: Told | Reading) -> int | None:
     """Which of the clocks places it, if it says where."""
+    if isinstance(told, Reading):
+        return None
     clock = _CLOCK_OF.get(type(told.event))
     return None if clock is None or getattr(told.event, "metadata_offset", None) is None else clock

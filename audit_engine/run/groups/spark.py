@@ -22,18 +22,24 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from audit_engine.ingest.rows.pieces.spark import read_as, reader_of
+from audit_engine.ingest.rows.plain import plain_bodies
 from audit_engine.run.evidence.spark import KEY
+from audit_engine.run.lines import READ, Row, rows_in
 from audit_engine.run.listening import said_of
 from audit_engine.run.one_emitter import HeardBefore, Slice, listen_to
 from audit_engine.run.one_log import Judged, Late, Line, Task, judge, judge_again
 from audit_engine.run.told import told_of
 from audit_engine.tables.results import CALM
+from rules.events import HighWatermark, Source
 from rules.identity import LogId
+from rules.machine import Reading, Told
 from rules.machine.emitters import Around
 from rules.machine.told import KRAFT_FACTS, TIER_FACTS, has_own_clock
 
 EMITTER = ("cluster_id", "broker_id", "component")
 LOG_KEY = tuple(f"log_{name}" for name in KEY)
+_TOLD_BY_DISKS = ("read.directory_id", "read.replica_incarnation")
 LOGS_AT_ONCE = 64  # judged logs, to a batch that goes out
 _ASKED, _FACT, _SAID = 0, 1, 2
 _ORDER = ("observed_at_ms", "emitter_broker_id", "emitter_component", "emitter_incarnation", "emitter_seq")
@@ -126,28 +132,39 @@ def _lined_up(rows: DataFrame, tasks: DataFrame) -> DataFrame:
     )
     clock = F.when(F.col("part") == _FACT, F.col("clock"))
     line = said.unionByName(asked, allowMissingColumns=True).repartition(*LOG_KEY)
-    return line.sortWithinPartitions(*LOG_KEY, "part", clock, *_ORDER, F.xxhash64("body"))
+    return _read(line.sortWithinPartitions(*LOG_KEY, "part", clock, *_ORDER, F.xxhash64("body")))
+
+
+def _read(line: DataFrame) -> DataFrame:
+    """With what is asked of a reading in columns (`run.lines`): most rows are no more than that."""
+    spark = line.sparkSession
+    reader = reader_of(spark, plain_bodies((HighWatermark.kind,), READ))
+    found = line.withColumn("read", read_as(spark, reader, READ, "readOf", "kind", "body"))
+    is_whole = F.col("is_read") & (F.col("read.source") == Source.LOG_DIR.value)
+    for name in ("log_seq", "topic_id", "topic", "partition", "leader_epoch", *_TOLD_BY_DISKS):
+        is_whole &= F.col(name).isNotNull()
+    return found.withColumn("read", F.when(is_whole, F.col("read")))
 
 
 def judged_logs(batches: Iterable[pa.RecordBatch], task: Task) -> Iterator[dict[str, Any]]:
     """One row a log. No more is held than a batch, and the facts and the state of one log."""
-    rows = (row for batch in batches for row in batch.to_pylist())
-    for _, of_log in groupby(rows, key=itemgetter(*LOG_KEY)):
-        line = iter(of_log)
+    rows = (row for batch in batches for row in rows_in(batch, LOG_KEY))
+    for _, of_log in groupby(rows, key=itemgetter(0)):
+        line = (row for _, row in of_log)
         asked = next(line)
-        if asked["part"] == _ASKED:
+        if not isinstance(asked, Reading) and asked["part"] == _ASKED:
             yield _of_log(asked, line, task)
 
 
-def _of_log(asked: Mapping[str, Any], own: Iterator[Mapping[str, Any]], task: Task) -> dict[str, Any]:
+def _of_log(asked: Row, own: Iterator[Row | Reading], task: Task) -> dict[str, Any]:
     log, topic = LogId(*(asked[name] for name in LOG_KEY)), asked["log_topic"]
-    facts, first = [], []
+    facts, first = list[Told](), list[Row | Reading]()
     for row in own:
-        if row["part"] != _FACT:
+        if isinstance(row, Reading) or row["part"] != _FACT:
             first.append(row)
             break
         facts.append(told_of(row))
-    line = Line(facts=[*filter(has_own_clock, facts)], said=map(told_of, chain(first, own)))
+    line = Line(facts=[*filter(has_own_clock, facts)], said=map(_told, chain(first, own)))
     found: Judged | Late
     if asked["is_again"]:
         found = judge_again(log, topic, line, asked["base"], task)
@@ -155,6 +172,10 @@ def _of_log(asked: Mapping[str, Any], own: Iterator[Mapping[str, Any]], task: Ta
         found = judge(log, topic, line, asked["carried"], task)
     place = dict(zip(KEY, log, strict=True))
     return {**place, "topic": topic, "is_again": asked["is_again"], **_columns(found)}
+
+
+def _told(row: Row | Reading) -> Told | Reading:
+    return row if isinstance(row, Reading) else told_of(row)
 
 
 def _columns(found: Judged | Late) -> dict[str, Any]:
