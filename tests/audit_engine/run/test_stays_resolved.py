@@ -16,9 +16,8 @@ SILENT = (Doubt(why="silent: 1/agent", cluster_id=LOG.cluster_id),)
 
 def first_run(h: History, task: Task) -> Judged:
     facts = [each for each in h.told if has_own_clock(each)]
-    judged = judge(
-        LOG, TOPIC, Line(facts=facts, said=sorted(h.told, key=lambda each: each.order)), None, task
-    )
+    said = sorted(h.told, key=lambda each: each.order)
+    judged = judge(LOG, TOPIC, Line(facts=facts, said=said), None, task)
     assert isinstance(judged, Judged)
     return judged
 
