@@ -41,6 +41,9 @@ ALL_EVENTS = int(os.environ.get("SEAWALL_BENCH_EVENTS", "20000000"))
 TURNS = 333  # of each of three replicas: a thousand events a log
 FAULTY = [int(each) for each in os.environ.get("SEAWALL_BENCH_FAULTY", "100,1").split(",")]
 PARTITIONS = 16
+MEMORY_MIB = (
+    8192  # a third of the machine: with half of it, all of Spark that is timed here waits for its collector
+)
 ORDER = (*KEY, "observed_at_ms", "emitter_broker_id", "emitter_component", "emitter_seq")
 QUESTIONS = """
 SELECT count(*), sum(falls), sum(skips), sum(moves) FROM (
@@ -66,7 +69,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="seawall-bench-") as name:
             settings = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
             spark = spark_session(
-                Path(name) / "spark", driver_memory_mib=4096, is_batch=True, settings=settings
+                Path(name) / "spark", driver_memory_mib=MEMORY_MIB, is_batch=True, settings=settings
             )
             try:
                 _one(spark, Path(name) / "tables", faulty_every)

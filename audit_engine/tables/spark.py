@@ -63,8 +63,11 @@ NEVER_ALIKE = (
     "occurred_at_ms",
     "payload_hash",
 )
-# How a session is to write them; nobody asks from where to where the most of them go.
-PARQUET = {f"parquet.enable.dictionary#{name}": "false" for name in NEVER_ALIKE} | {
+# How a session is to write them; nobody asks from where to where the most of them go. Who reads holds as much
+# of a file as lies together.
+PARQUET = {"parquet.block.size": str(32 << 20)}
+PARQUET |= {f"parquet.enable.dictionary#{name}": "false" for name in NEVER_ALIKE}
+PARQUET |= {
     f"parquet.column.statistics.enabled#{column.name}": "false"
     for column in COLUMNS[EVENTS]
     if column.name not in ASKED_BY[EVENTS]
