@@ -42,7 +42,7 @@ from audit_engine.run.doubts.spark import silent, unmet
 from audit_engine.run.errors import AsOfAhead, NothingIngested, StatesGone
 from audit_engine.run.evidence.spark import since_offsets, until
 from audit_engine.run.fleet import standing
-from audit_engine.run.folding.spark import Folded, Folding, Missed, Slice
+from audit_engine.run.folding.spark import Carried, Folded, Folding, Missed, Slice
 from audit_engine.run.gate import Expected, Past
 from audit_engine.run.gate.spark import evaluate
 from audit_engine.run.kept.spark import Kept
@@ -159,28 +159,28 @@ class AuditRun:
             auditor = Auditor(self._spark, self._root, cut, before)
             injected = canary(cut.run, cut.as_of_ms)
             carried_asked = aside.submit(self._carried, folding, injected, task, cut, before, kept)
+            known_asked = aside.submit(self._of_before, EMITTERS, before)
             standing_asked = aside.submit(self._results.standing, cut.run)
             tampering_asked = aside.submit(auditor.tampering)
             may_excuse = self._may_excuse(before, task)
             wanted = self._wanted(cut, before)
             read = sliced(self._spark, self._path(EVENTS), cut, wanted, kept, with_bodies=may_excuse)
             rows, slice_seen = read.rows, read.digested.seen
-            canary_among, carried = carried_asked.result()
+            canary_among, canary_logs, carried = carried_asked.result()
             slice_ = Slice(
                 cut=cut,
                 before=before,
                 task=task,
                 rows=rows,
                 rows_of=read.rows_of,
-                logs=read.digested.logs.unionByName(of_logs(digest(canary_among.rows, cut.as_of_ms))),
+                logs=read.digested.logs.unionByName(canary_logs),
                 canary=canary_among,
                 shared=bool(slice_seen.shared),
                 may_excuse=may_excuse,
             )
             screen_asked = aside.submit(folding.screen, slice_, carried)
             self._means.at("listen")
-            known = self._of_before(EMITTERS, before)
-            emitters, told_of_emitters = heard(rows, read.digested, known, task, kept)
+            emitters, told_of_emitters = heard(rows, read.digested, known_asked.result(), task, kept)
             self._means.at("gate")
             expected = self._gate(cut, slice_seen) if self._means.has_gate else ()
             task = replace(task, doubts=(*silent(told_of_emitters), *unmet(expected)))
@@ -213,11 +213,12 @@ class AuditRun:
         cut: Cut,
         before: Mapping[str, Any] | None,
         kept: Kept,
-    ) -> tuple[Laid, DataFrame]:
-        """The canary among what the run before left, and all of that."""
+    ) -> tuple[Laid, DataFrame, Carried]:
+        """The canary among what the run before left, its log as a digest has logs, and all that was left."""
         among = laid(self._spark, self._results, injected, task, cut.previous)
         among = replace(among, rows=kept(among.rows))
-        return among, folding.carried(before, among)
+        carried = folding.carried(before, among)
+        return among, of_logs(digest(among.rows, cut.as_of_ms)), carried
 
     def _wanted(self, cut: Cut, before: Mapping[str, Any] | None) -> int | None:
         """How many rows the slice must have; None where that is not on record, and every day is opened."""

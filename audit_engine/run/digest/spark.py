@@ -120,6 +120,9 @@ def digest(rows: DataFrame, as_of_ms: int, *, with_bodies: bool = True, kept: Ke
     """`rows` are a slice, with ASKED. Without bodies, no event is one that the screen knows. What is read
     from files with nothing but a filter above is not made rows of. Without `kept`, each part is a pass."""
     spark = rows.sparkSession
+    # A plan that is made in a thread goes by that thread's session.
+    sessions: Any = spark._jvm
+    sessions.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     asked: Any = rows.select(*ASKED)._jdf
     seen = made(spark, as_of_ms, with_bodies=with_bodies).of(asked.queryExecution().executedPlan())
     if kept is not None:

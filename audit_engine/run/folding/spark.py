@@ -74,6 +74,14 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """Of each log what the run before left, the canary's with it: what it stated, and states."""
+
+    stated: DataFrame
+    states: DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
     """What never came, as `emitters` have it; whether no run has told it yet."""
 
@@ -97,7 +105,7 @@ class Screened:
     `others`: what that tells logs beside their own events. `looked`: what comes of it if nothing is missing,
     where few logs are to be judged."""
 
-    carried: DataFrame
+    carried: Carried
     held: DataFrame
     others: DataFrame | None
     looked: Looked | None
@@ -141,22 +149,23 @@ class Folding:
         self._kept = kept
         self._at = at
 
-    def carried(self, before: Mapping[str, Any] | None, canary: Laid) -> DataFrame:
-        """What the run before left of each log; at hand, once it is handed back."""
+    def carried(self, before: Mapping[str, Any] | None, canary: Laid) -> Carried:
+        """What it stated is at hand, once it is handed back."""
         left = self._of_before(STATEMENTS, before, *_CARRIED)
-        found = self._kept(left.unionByName(canary.stated.select(*_CARRIED)))
-        found.count()
-        return found
+        stated = self._kept(left.unionByName(canary.stated.select(*_CARRIED)))
+        states = self._of_before(STATE, before, *KEY, "state")
+        stated.count()
+        return Carried(stated=stated, states=states.unionByName(canary.states.select(*KEY, "state")))
 
-    def screen(self, slice_: Slice, carried: DataFrame) -> Screened:
+    def screen(self, slice_: Slice, carried: Carried) -> Screened:
         """Before it is known what never came; that is rare, and mostly nothing has to be done again."""
-        others = _told_by_others(slice_, carried)
-        held = self._kept(_held(slice_, carried))
+        others = _told_by_others(slice_, carried.stated)
+        held = self._kept(_held(slice_, carried.stated))
         if others is not None:
             held = self._kept(_without(held, (), others))
         every = _every(held)
         is_small = sum(row["statement_hash"] is None for row in every) <= FEW_LOGS
-        looked = self._look(slice_, held, every, others) if is_small else None
+        looked = self._look(slice_, carried, held, every, others) if is_small else None
         return Screened(carried=carried, held=held, others=others, looked=looked)
 
     def fold(self, slice_: Slice, screened: Screened, missed: Missed) -> Folded:
@@ -166,12 +175,12 @@ class Folding:
         if missed.is_new or slice_.task.doubts or looked is None:
             others, held = screened.others, screened.held
             if missed.is_new:
-                logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), screened.carried)
+                logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), screened.carried.stated)
                 missing = gaps(missed.emitters, "new_gaps", logs)
                 others = missing if others is None else others.unionByName(missing)
             if missed.is_new or slice_.task.doubts:
                 held = self._kept(_without(held, slice_.task.doubts, others))
-            looked = self._look(slice_, held, _every(held), others)
+            looked = self._look(slice_, screened.carried, held, _every(held), others)
         held, first, of_each = looked.held, looked.first, looked.said
         judged = first.where(F.col("late_ms").isNull())
         if any(each["late_ms"] is not None for each in of_each):
@@ -196,12 +205,19 @@ class Folding:
             + ["[]" for each in looked.excused if each["cluster_id"] == CLUSTER],
         )
 
-    def _look(self, slice_: Slice, held: DataFrame, every: list[Row], others: DataFrame | None) -> Looked:
+    def _look(
+        self,
+        slice_: Slice,
+        carried: Carried,
+        held: DataFrame,
+        every: list[Row],
+        others: DataFrame | None,
+    ) -> Looked:
         """`every` is what is asked of each row of `held`."""
         asked = self._asked(held, [row for row in every if row["statement_hash"] is None])
         said = keyed(about_logs(slice_.all_rows(asked.ids)))
         said = said if others is None else said.unionByName(others)
-        first = self._kept(self._first_look(slice_, asked, said))
+        first = self._kept(self._first_look(slice_, carried.states, asked, said))
         excused = [row for row in every if row["statement_hash"] is not None]
         return Looked(held=held, excused=excused, first=first, said=_said(first))
 
@@ -217,7 +233,7 @@ class Folding:
             stale=sum(row["is_stale"] for row in rows),
         )
 
-    def _first_look(self, slice_: Slice, asked: Asked, said: DataFrame) -> DataFrame:
+    def _first_look(self, slice_: Slice, states: DataFrame, asked: Asked, said: DataFrame) -> DataFrame:
         """Each log over what is carried of it; of one whose state is of an earlier run, from when on it is
         to be folded again."""
         logs = asked.logs.where("NOT is_stale")
@@ -226,8 +242,6 @@ class Folding:
         if asked.new:
             ever = slice_.all_rows() if is_first else told(until(self._events(), slice_.cut.end_offsets))
             own = own.unionByName(told_to(shared(ever), logs.where("is_new")))
-        states = self._of_before(STATE, slice_.before, *KEY, "state")
-        states = states.unionByName(slice_.canary.states.select(*KEY, "state"))
         if asked.ids is not None:
             states = states.join(logs.select(*KEY), list(KEY), "left_semi")
         tasks = logs.join(states, list(KEY), "left").select(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -13,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from audit_engine.run.groups.spark import LOG_KEY, judged_logs
+from audit_engine.run.lines import READ
 from audit_engine.run.one_log import Task
 from audit_engine.run.told import COLUMNS, row_of
-from rules.events import LogEvent
+from rules.events import HighWatermark, LogEvent
 from rules.identity import LogId
 from rules.machine import LogState, Told, encode, fold, has_own_clock, is_late, newborn
 from rules.machine.verdict import judge, stated
@@ -43,7 +45,15 @@ def batches(rows: Iterable[dict[str, Any]], size: int = BATCH) -> Iterator[pa.Re
     """In batches that end anywhere."""
     line = iter(rows)
     while some := list(islice(line, size)):
-        yield pa.RecordBatch.from_pylist(some)
+        yield pa.RecordBatch.from_pylist([{**row, "read": read_of(row)} for row in some])
+
+
+def read_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Of a reading, as Spark cuts it out."""
+    if row["kind"] != HighWatermark.kind:
+        return None
+    body = json.loads(row["body"])
+    return {name: body[name] for name in READ}
 
 
 def carried_on(state: LogState) -> bytes:
