@@ -53,8 +53,6 @@ FORGETFUL = {
 COLLECTOR = "-XX:+UseParallelGC"
 # Of classes, what Spark has loaded after some seconds: the JVM would stop five times on its way there.
 ROOM_FOR_CLASSES = "-XX:MetaspaceSize=256m"
-# Where the system has them for who asks: what lies about in much memory is found with fewer steps.
-HUGE_PAGES = "-XX:+UseTransparentHugePages"
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _IS_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 QUICK = {
@@ -193,7 +191,7 @@ def _heap(at_once_mib: int | None) -> str:
     """With our collector, unless the environment asks for one."""
     asked = " ".join(os.environ.get(name, "") for name in _JAVA_OPTIONS)
     own = [] if _IS_COLLECTOR.search(asked) else [COLLECTOR]
-    room = [] if at_once_mib is None else [f"-Xms{at_once_mib}m", HUGE_PAGES]
+    room = [] if at_once_mib is None else [f"-Xms{at_once_mib}m"]
     return " ".join([*own, ROOM_FOR_CLASSES, *room])
 
 

@@ -50,7 +50,7 @@ from audit_engine.run.listening.spark import Seen, heard
 from audit_engine.run.one_log import Task, canonical
 from audit_engine.run.outcomes import Outcome, changes, pages
 from audit_engine.run.results.spark import Results
-from audit_engine.run.sliced.spark import rows_left, sliced
+from audit_engine.run.sliced.spark import sliced
 from audit_engine.tables.columns import EVENTS, QUARANTINE
 from audit_engine.tables.results import EMITTERS, FINDINGS, OUTBOX, STATE, STATEMENTS
 from audit_engine.tables.spark import EvidenceTable
@@ -222,7 +222,7 @@ class AuditRun:
 
     def _wanted(self, cut: Cut, before: Mapping[str, Any] | None) -> int | None:
         """How many rows the slice must have; None where that is not on record, and every day is opened."""
-        left = rows_left(before)
+        left = 0 if before is None else json.loads(before["counts"]).get("left")
         after = -1 if before is None else self._results.cut(before).commit
         added = EvidenceTable(self._spark, self._root, EVENTS).rows_after(after, cut.commit)
         return None if left is None or added is None else left + added

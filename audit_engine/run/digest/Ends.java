@@ -1,6 +1,5 @@
 package io.seawall.audit;
 
-import java.io.Serializable;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 

@@ -108,7 +108,7 @@ _TOLD: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Parts:
     """What all tasks saw, each by itself: of emitters, logs and acts."""
 
     emitters: DataFrame
@@ -116,7 +116,7 @@ class Seen:
     acts: DataFrame
 
 
-def digest(rows: DataFrame, as_of_ms: int, *, with_bodies: bool = True, kept: Kept | None = None) -> Seen:
+def digest(rows: DataFrame, as_of_ms: int, *, with_bodies: bool = True, kept: Kept | None = None) -> Parts:
     """`rows` are a slice, with ASKED. Without bodies, no event is one that the screen knows. What is read
     from files with nothing but a filter above is not made rows of. Without `kept`, each part is a pass."""
     spark = rows.sparkSession
@@ -129,7 +129,7 @@ def digest(rows: DataFrame, as_of_ms: int, *, with_bodies: bool = True, kept: Ke
         seen = kept.as_they_are(spark, seen)
     parts = (_OF_EMITTERS, _OF_LOGS, _OF_ACTS)
     emitters, logs, acts = [_part(spark, seen, at, columns) for at, columns in enumerate(parts)]
-    return Seen(emitters=emitters, logs=logs, acts=acts)
+    return Parts(emitters=emitters, logs=logs, acts=acts)
 
 
 def _part(spark: SparkSession, seen: Any, part: int, columns: Mapping[str, str]) -> DataFrame:
@@ -151,7 +151,7 @@ def own_reader(spark: SparkSession) -> Any:
     return reader_of(spark, plain_bodies(tuple(each.kind for each in PLAIN), OWN))
 
 
-def of_emitters(seen: Seen) -> DataFrame:
+def of_emitters(seen: Parts) -> DataFrame:
     """By run of an emitter. `numbers` and `elsewhere` are ranges, starts and ends behind each other, these in
     any order; `twice`: words of which some number came more than once."""
     of_it = seen.emitters.groupBy(*RUN)
@@ -175,7 +175,7 @@ def twice(emitters: DataFrame) -> DataFrame:
     return emitters.select(*RUN, F.explode("twice").alias("word"))
 
 
-def of_logs(seen: Seen) -> DataFrame:
+def of_logs(seen: Parts) -> DataFrame:
     """KEY, `topic`, null where it is not audited, and `told`: a member for each speaker, those that were
     observed in time."""
     of_each = seen.logs.groupBy(*KEY)
@@ -187,7 +187,7 @@ def of_logs(seen: Seen) -> DataFrame:
     return whole.select(*KEY, "topic", told.alias("told"))
 
 
-def unlike(seen: Seen) -> DataFrame:
+def unlike(seen: Parts) -> DataFrame:
     """Cluster and hash of the id of acts that several told, and not in the same words."""
     names = ("acts", "tellers", "contents")
     parts = seen.acts.groupBy("cluster_id", "of")

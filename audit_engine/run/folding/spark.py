@@ -102,11 +102,12 @@ class Looked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screened:
     """`held`: every log that is carried or was heard of, with its statement where the slice asks for no more;
-    `others`: what that tells logs beside their own events. `looked`: what comes of it if nothing is missing,
-    where few logs are to be judged."""
+    `every`: which they are, and what is asked of each; `others`: what that tells logs besides their events.
+    `looked`: what comes of it if nothing is missing, where few logs are to be judged."""
 
     carried: Carried
     held: DataFrame
+    every: list[Row]
     others: DataFrame | None
     looked: Looked | None
 
@@ -166,21 +167,22 @@ class Folding:
         every = _every(held)
         is_small = sum(row["statement_hash"] is None for row in every) <= FEW_LOGS
         looked = self._look(slice_, carried, held, every, others) if is_small else None
-        return Screened(carried=carried, held=held, others=others, looked=looked)
+        return Screened(carried=carried, held=held, every=every, others=others, looked=looked)
 
     def fold(self, slice_: Slice, screened: Screened, missed: Missed) -> Folded:
         """Every log; of the slice's task doubts are known by now. None that is in doubt, or is told of what
         never came, is excused."""
         looked = screened.looked
         if missed.is_new or slice_.task.doubts or looked is None:
-            others, held = screened.others, screened.held
+            others, held, every = screened.others, screened.held, screened.every
             if missed.is_new:
                 logs = distinct_logs(slice_.logs.where("topic IS NOT NULL"), screened.carried.stated)
                 missing = gaps(missed.emitters, "new_gaps", logs)
                 others = missing if others is None else others.unionByName(missing)
             if missed.is_new or slice_.task.doubts:
                 held = self._kept(_without(held, slice_.task.doubts, others))
-            looked = self._look(slice_, screened.carried, held, _every(held), others)
+                every = _every(held)
+            looked = self._look(slice_, screened.carried, held, every, others)
         held, first, of_each = looked.held, looked.first, looked.said
         judged = first.where(F.col("late_ms").isNull())
         if any(each["late_ms"] is not None for each in of_each):

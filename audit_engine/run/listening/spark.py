@@ -18,8 +18,17 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from audit_engine.run.digest.spark import RUN, act_of, digest, is_act, of_emitters, of_logs, twice, unlike
-from audit_engine.run.digest.spark import Seen as Parts
+from audit_engine.run.digest.spark import (
+    RUN,
+    Parts,
+    act_of,
+    digest,
+    is_act,
+    of_emitters,
+    of_logs,
+    twice,
+    unlike,
+)
 from audit_engine.run.evidence.spark import log_id
 from audit_engine.run.groups.spark import EMITTER, Emitter, Listeners, each_emitter
 from audit_engine.run.kept.spark import Kept

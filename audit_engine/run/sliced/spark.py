@@ -8,11 +8,9 @@ Owns how many rows there must be. Refuses to go on with fewer. Invariant: a row 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -64,14 +62,6 @@ def _of_held(rows: DataFrame, ids: list[str]) -> DataFrame:
 def _of_table(spark: SparkSession, table: str, cut: Cut, by_day: bool, ids: list[str]) -> DataFrame:
     """Asked for their logs before all else: nearly no row is one of these."""
     return told(since(of_some(ids, spark.read.format("delta").load(table)), cut, by_day=by_day))
-
-
-def rows_left(before: Mapping[str, Any] | None) -> int | None:
-    """How many rows the run of this row left to the next one; None where it does not say."""
-    if before is None:
-        return 0
-    left: int | None = json.loads(before["counts"]).get("left")
-    return left
 
 
 def _rows_at_most(cut: Cut) -> int:

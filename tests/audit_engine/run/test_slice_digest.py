@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from audit_engine.run.digest import spark as digest_module
-from audit_engine.run.digest.spark import Seen, digest, of_emitters, of_logs, twice, unlike
+from audit_engine.run.digest.spark import Parts, digest, of_emitters, of_logs, twice, unlike
 from audit_engine.run.evidence.spark import told
 from audit_engine.run.screen import PLAIN
 from audit_engine.tables.columns import EVENTS
@@ -94,7 +94,7 @@ def falls(said: Iterable[Told]) -> Mapping[tuple[Any, ...], int]:
     return found
 
 
-def spoken(seen: Seen, names: Iterable[str]) -> Speech:
+def spoken(seen: Parts, names: Iterable[str]) -> Speech:
     found: Speech = {}
     for row in of_logs(seen).collect():
         for each in row["told"]:
@@ -104,7 +104,7 @@ def spoken(seen: Seen, names: Iterable[str]) -> Speech:
     return found
 
 
-def all_of(seen: Seen) -> tuple[Any, ...]:
+def all_of(seen: Parts) -> tuple[Any, ...]:
     """The digest, in one form."""
     logs = {tuple(row[:4]): sorted(map(str, row["told"])) for row in of_logs(seen).collect()}
     emitters = {}
