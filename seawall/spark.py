@@ -53,11 +53,16 @@ FORGETFUL = {
 COLLECTOR = "-XX:+UseParallelGC"
 # Of classes, what Spark has loaded after some seconds: the JVM would stop five times on its way there.
 ROOM_FOR_CLASSES = "-XX:MetaspaceSize=256m"
+# A plan runs through thousands of methods a few hundred times, which is when HotSpot would compile them, for as
+# much processor as the first audit in a JVM needs itself: it waits until they were called thrice as often.
+PATIENT = "-XX:CompileThresholdScaling=3"
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _IS_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 QUICK = {
     # HotSpot compiles no method of more bytes; Spark would go up to 65,535 and leave it to the interpreter.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # A run of the audit needs some 270 classes: of the 100 that Spark would keep, the next one found none.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # A table that is partitioned by the day gets one day at a time: no need to sort all rows by it first.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
     # Histograms of lengths in each page: nothing that reads our tables asks for them.
@@ -192,7 +197,7 @@ def _heap(at_once_mib: int | None) -> str:
     asked = " ".join(os.environ.get(name, "") for name in _JAVA_OPTIONS)
     own = [] if _IS_COLLECTOR.search(asked) else [COLLECTOR]
     room = [] if at_once_mib is None else [f"-Xms{at_once_mib}m"]
-    return " ".join([*own, ROOM_FOR_CLASSES, *room])
+    return " ".join([*own, ROOM_FOR_CLASSES, PATIENT, *room])
 
 
 def _java_options(work: Path) -> str:
