@@ -183,7 +183,7 @@ def append_only_is_unset(week: Week) -> int:
 
 
 def a_property_is_set(week: Week) -> int:
-    week.alter("SET TBLPROPERTIES ('owner' = 'somebody')")
+    week.alter("SET TBLPROPERTIES ('seen.by' = 'somebody')")
     return 1
 
 
