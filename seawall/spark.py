@@ -53,8 +53,8 @@ FORGETFUL = {
 COLLECTOR = "-XX:+UseParallelGC"
 # Of classes, what Spark has loaded after some seconds: the JVM would stop five times on its way there.
 ROOM_FOR_CLASSES = "-XX:MetaspaceSize=256m"
-# A plan runs through thousands of methods a few hundred times, which is when HotSpot would compile them, for as
-# much processor as the first audit in a JVM needs itself: it waits until they were called thrice as often.
+# A plan runs through thousands of methods a few hundred times, which is when HotSpot would compile them, for
+# as much processor as the first audit in a JVM needs itself: it waits until they were called thrice as often.
 PATIENT = "-XX:CompileThresholdScaling=3"
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _IS_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")

@@ -84,6 +84,27 @@ def test_python_workers_import_what_is_installed(spark: SparkSession) -> None:
     }
 
 
+def test_a_task_that_was_ended_leaves_no_traceback(tmp_path: Path) -> None:
+    """Spark has its one row, and closes the door in front of a worker that has more to say."""
+    starts = f"""
+import pyarrow as pa
+from pathlib import Path
+from seawall.spark import spark_session
+spark = spark_session(Path({str(tmp_path)!r}))
+def much(batches):
+    for _ in batches:
+        for _ in range(200):
+            yield pa.RecordBatch.from_pydict({{"text": ["x" * 1000] * 1000}})
+rows = spark.range(4, numPartitions=1).mapInArrow(much, "text STRING").limit(1)
+print(len(rows.collect()), len(rows.collect()))
+"""
+    found = subprocess.run([sys.executable, "-c", starts], capture_output=True, text=True, timeout=120)
+
+    assert found.stdout.split() == ["1", "1"], found.stderr
+    assert "Traceback" not in found.stderr
+    assert "BrokenPipe" not in found.stderr
+
+
 def test_what_has_ended_is_forgotten(spark: SparkSession) -> None:
     """Of a service that commits for days the session remembers its last queries and jobs, not a thousand."""
     context: Any = spark._jsc.sc()
