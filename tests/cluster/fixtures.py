@@ -30,10 +30,12 @@ JVM_FIXTURES = frozenset(
 SERVER_FIXTURES = frozenset({"bucket", "versitygw", "wire"})  # seconds to start, and some for each test
 # A JVM that lives for minutes is not worth its second compiler: measured, two thirds of the processor's time.
 # The quick compiler alone has room for 48 MiB of code unless told; when that is full it stops for good.
+# Delta remembers each table for an hour, in memory: each test has its own six, and none of another's.
 QUICK_SPARK = {
     "spark.driver.defaultJavaOptions": (
         "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-    )
+    ),
+    "spark.databricks.delta.delta.log.cacheSize": "24",
 }
 REVIVED_FIXTURES = ("broker", "cluster3", "kip405_broker", "secure_broker", "bucket")
 
