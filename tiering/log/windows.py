@@ -7,6 +7,10 @@ two pieces is put together in the room that each buffer keeps in front of its pi
 is address space and no memory, and all of it goes when the file is read: the buffers are pages of the
 kernel's, as what is freed into malloc's arenas, one for each thread, stays there.
 
+Who reads may be given up in the middle, as by an upload that fails, and be ended by the collector of
+garbage: in any thread, with any lock in that thread's hands. So its end takes none and waits for nobody
+(decision 40).
+
 Owns how a file is cut into batches by their length fields. Judges nothing: where the chain of lengths
 cannot be followed, it stops and says at which byte.
 """
@@ -17,11 +21,14 @@ import mmap
 import os
 import struct
 from collections import deque
-from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from queue import SimpleQueue
+from threading import Thread
+from typing import TypeAlias
 
 from tiering.log.batch import HEADER_BYTES, LENGTH_AT, LENGTH_BYTES_MIN, PREFIX_BYTES
 
@@ -133,12 +140,15 @@ def walk(buffer: bytearray | memoryview, filled_bytes: int) -> list[int]:
     return bounds
 
 
+_Wanted: TypeAlias = "SimpleQueue[tuple[Callable[[int], _Piece], Future[_Piece]] | None]"
+
+
 def _pieces(
     descriptor: int, start: int, size_bytes: int, piece_bytes: int, readers: int
 ) -> Generator[_Piece, None, None]:
     """The file from `start` on, in order; the last is short where the file ends early.
 
-    A piece is valid until the next one is asked for. The threads read from a descriptor of their own, as
+    A piece is valid until the next one is asked for. Each thread reads from a descriptor of its own, as
     whoever leaves early may close his before they end.
     """
     room_bytes = piece_bytes if size_bytes - start > piece_bytes else 0
@@ -158,22 +168,55 @@ def _pieces(
             if piece.filled_bytes < min(piece_bytes, size_bytes - at):
                 return
         return
-    own = os.dup(descriptor)
+    wanted: _Wanted = SimpleQueue()
+    threads: list[Thread] = []
     try:
-        with ThreadPoolExecutor(readers, "read-ahead") as pool:
-            buffers = [mmap.mmap(-1, room_bytes + piece_bytes) for _ in range(PIECES_AHEAD)]
-            reads = deque(
-                pool.submit(read, own, at, buffer) for buffer, at in zip(buffers, starts, strict=False)
-            )
-            while reads:
-                piece = reads.popleft().result()
-                yield piece
-                if piece.filled_bytes < min(piece_bytes, size_bytes - piece.start):
-                    return
-                for at in islice(starts, 1):
-                    reads.append(pool.submit(read, own, at, piece.buffer))
+        for _ in range(readers):
+            threads.append(_reader(wanted, os.dup(descriptor)))
+
+        def ask(at: int, buffer: bytearray | mmap.mmap) -> Future[_Piece]:
+            answer: Future[_Piece] = Future()
+            wanted.put((lambda descriptor: read(descriptor, at, buffer), answer))
+            return answer
+
+        buffers = [mmap.mmap(-1, room_bytes + piece_bytes) for _ in range(PIECES_AHEAD)]
+        reads = deque(ask(at, buffer) for buffer, at in zip(buffers, starts, strict=False))
+        while reads:
+            piece = reads.popleft().result()
+            yield piece
+            if piece.filled_bytes < min(piece_bytes, size_bytes - piece.start):
+                break
+            for at in islice(starts, 1):
+                reads.append(ask(at, piece.buffer))
     finally:
+        for _ in threads:
+            wanted.put(None)  # of a queue without a lock
+    for thread in threads:
+        thread.join()
+
+
+def _reader(wanted: _Wanted, own: int) -> Thread:
+    """A thread that reads from `own` what is wanted, closes it when nothing more is, and ends."""
+
+    def work() -> None:
+        try:
+            while (asked := wanted.get()) is not None:
+                read, answer = asked
+                try:
+                    answer.set_result(read(own))
+                except BaseException as failed:  # noqa: BLE001  whoever asked is told
+                    answer.set_exception(failed)
+                del asked, read, answer
+        finally:
+            os.close(own)
+
+    thread = Thread(target=work, name="read-ahead", daemon=True)
+    try:
+        thread.start()
+    except BaseException:
         os.close(own)
+        raise
+    return thread
 
 
 def _fill(descriptor: int, view: memoryview, position: int) -> int:

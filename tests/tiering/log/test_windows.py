@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import os
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seawall.local.waiting import becomes_true
 from tests.encode.segment import batches
 from tiering.log.windows import ChainBreak, Window, read_windows
+
+# Python's own, where this Python has them: while a thread begins, and while a pool is given work.
+LOCKS = ((threading, "_shutdown_locks_lock"), (concurrent.futures.thread, "_global_shutdown_lock"))
 
 
 @contextmanager
@@ -137,4 +143,33 @@ def test_whoever_leaves_early_may_close_his_file(tmp_path: Path) -> None:
 
     assert isinstance(first, Window)
     assert isinstance(second, Window)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert becomes_true(lambda: len(list(Path("/proc/self/fd").iterdir())) == before, deadline_s=30)
+
+
+def test_who_is_given_up_ends_whatever_lock_is_held(tmp_path: Path) -> None:
+    """The collector of garbage may end it in a thread that is just beginning, or that hands work to a pool:
+    an uploader's thread stood still for ever.
+    """
+    path = tmp_path / "given-up"
+    path.write_bytes(b"".join(batches(0, count=500, records_each=5)))
+    locks = [getattr(module, name, None) for module, name in LOCKS]
+    is_ended = threading.Event()
+
+    def collects() -> None:
+        with ExitStack() as held:
+            for lock in locks:
+                held.enter_context(lock or nullcontext())
+            reader.close()  # type: ignore[attr-defined] # it is a generator
+        is_ended.set()
+
+    with path.open("rb") as file:
+        reader = read_windows(file.fileno(), window_bytes=2000)
+        before = set(threading.enumerate())
+        next(reader)
+        started = set(threading.enumerate()) - before
+        threading.Thread(target=collects, daemon=True).start()
+
+        assert is_ended.wait(30)
+    assert any(locks)
+    assert len(started) > 1
+    assert becomes_true(lambda: not any(each.is_alive() for each in started), deadline_s=30)
